@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The command line: parse, run, exit code; nothing else.
+
+fn main() {}
