@@ -1,2 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! sisdiff: differential tester for the Linux scheduler's wakeup path.
+//! sisdiff: differential tester and fuzzer for the Linux scheduler's wakeup path.
+//!
+//! trace → [`machine`] → [`fair`] → compare → report, with no circle.
+#![forbid(unsafe_code)]
+
+pub mod cpumask;
+pub mod fair;
+pub mod machine;
+pub mod topology;
+pub mod units;
+pub mod wakeup;

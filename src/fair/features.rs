@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Switches of the wakeup path: the kernel's own `sched_feat()`s and the patches under test.
+
+bitflags::bitflags! {
+    /// Scheduler features that the path reads. **Source**: kernel/sched/features.h of each release, which also has the
+    /// defaults; a release that lacks a feature ignores its bit.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+    pub struct SchedFeat: u32 {
+        /// Give up the CPU scan when the average idle time is below the average scan cost (to 5.11; off).
+        const SIS_AVG_CPU = 1 << 0;
+        /// Bound the CPU scan in proportion to idle time over scan cost (to 6.5; on until 5.18).
+        const SIS_PROP = 1 << 1;
+        /// Bound the CPU scan by the LLC's utilisation (since 5.19; on).
+        const SIS_UTIL = 1 << 2;
+        /// wake_affine() looks at idleness.
+        const WA_IDLE = 1 << 3;
+        /// wake_affine() compares loads.
+        const WA_WEIGHT = 1 << 4;
+        /// wake_affine() favours the waker's CPU by half the imbalance percentage.
+        const WA_BIAS = 1 << 5;
+        /// Use estimated utilisation.
+        const UTIL_EST = 1 << 6;
+        /// Bias loads by history (to 5.2; off).
+        const LB_BIAS = 1 << 7;
+        /// Queue wakeups of a CPU that does not share cache on its wake list.
+        const TTWU_QUEUE = 1 << 8;
+    }
+}
+
+bitflags::bitflags! {
+    /// Patches: one bit each, tested where the patch has its hunk.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+    pub struct Patch: u32 {
+        /// v2 series 1/4: remove SIS_AVG_CPU.
+        const NO_SIS_AVG_CPU = 1 << 0;
+        /// v2 series 2/4: move the avg_scan_cost work under SIS_PROP.
+        const SCAN_COST = 1 << 1;
+        /// v2 series 3/4: do not replace recent_used_cpu with the new target.
+        const RECENT_USED = 1 << 2;
+        /// v2 series 4/4: return an idle CPU found by a failed search for an idle core.
+        const IDLE_CANDIDATE = 1 << 3;
+        /// ae2ad293d6be: test the affinity of recent_used_cpu itself.
+        const FIX_CPUS_PTR = 1 << 4;
+        /// The earlier 05/10 form of 3/4, with its nested branch.
+        const RECENT_USED_V1 = 1 << 5;
+        /// Soft affinity RFC 2/3.
+        const SOFT_AFFINITY = 1 << 6;
+        /// Soft affinity RFC 3/3: sched_preferred and sched_allowed.
+        const TUNABLES = 1 << 7;
+        /// 6.12.y: the sync rule of wake_affine_idle() does not count delayed-dequeue tasks.
+        const SYNC_NO_DELAYED = 1 << 8;
+        /// 6.12.y: the slow path counts allowed CPUs only.
+        const SLOW_ALLOWED = 1 << 9;
+    }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! State that the wakeup path keeps for itself. Each implementation has its own, or the difference under test would be
+//! erased.
+
+use crate::machine::{Inputs, Provenance, TaskId};
+use crate::topology::Topology;
+use crate::units::Cpu;
+
+/// A task's part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TaskHidden {
+    /// `recent_used_cpu`; the kernel starts it at the CPU the task was forked on.
+    pub recent_used_cpu: Cpu,
+    /// `wakee_flips`.
+    pub wakee_flips: u32,
+    /// `wakee_flip_decay_ts`, jiffies.
+    pub wakee_flip_decay_jiffies: u64,
+    /// `last_wakee`.
+    pub last_wakee: Option<TaskId>,
+    /// How well these are known: [`Inputs::RECENT_USED_CPU`], [`Inputs::WAKEE_FLIPS`].
+    pub known: Provenance,
+}
+
+/// The part of an LLC (or, in 7.3, of an asymmetric domain): `sched_domain_shared`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct SharedHidden {
+    /// `has_idle_cores`: a hint, often stale. Never recompute it from the state.
+    pub has_idle_cores: bool,
+    /// `nr_idle_scan`: CPUs a scan may look at; 0: no scan.
+    pub nr_idle_scan: u32,
+    /// How well these are known.
+    pub known: Provenance,
+}
+
+/// A CPU's part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct CpuHidden {
+    /// `sd_llc->avg_scan_cost` of the CPU's own copy, ns.
+    pub avg_scan_cost_ns: u64,
+    /// `rq->wake_stamp`, jiffies (6.1).
+    pub wake_stamp_jiffies: u64,
+    /// `rq->wake_avg_idle`, ns (6.1).
+    pub wake_avg_idle_ns: u64,
+    /// How well these are known.
+    pub known: Provenance,
+}
+
+/// The declared clock: old kernels measured their own scans, which no trace can tell.
+///
+/// It advances by `probe_ns` before each idle check, by `clock_read_ns` before each clock read, by `mask_op_ns` at each
+/// cpumask_and() or cpumask_andnot(), and by nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Clock {
+    /// The counter, ns.
+    pub now_ns: u64,
+    /// Cost of an idle check, ns.
+    pub probe_ns: u64,
+    /// Cost of reading the clock, ns.
+    pub clock_read_ns: u64,
+    /// Cost of a mask operation, ns.
+    pub mask_op_ns: u64,
+}
+
+impl Default for Clock {
+    /// 50 ns an idle check (our guess: one or two cache lines of another CPU), all else free.
+    fn default() -> Self {
+        Self { now_ns: 0, probe_ns: 50, clock_read_ns: 0, mask_op_ns: 0 }
+    }
+}
+
+/// Hidden state of one implementation.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Hidden {
+    /// By [`TaskId`]; grows as tasks appear.
+    pub tasks: Vec<TaskHidden>,
+    /// By [`crate::topology::SharedId`].
+    pub shared: Vec<SharedHidden>,
+    /// By CPU.
+    pub cpus: Vec<CpuHidden>,
+    /// The declared clock.
+    pub clock: Clock,
+    /// `sysctl_sched_preferred` of the soft-affinity RFC, default 1.
+    pub sysctl_sched_preferred: u32,
+    /// `sysctl_sched_allowed` of the soft-affinity RFC, default 100.
+    pub sysctl_sched_allowed: u32,
+}
+
+impl Hidden {
+    /// Nothing known yet: values as after boot, marked unknown.
+    pub fn new(topology: &Topology) -> Self {
+        let unknown = Provenance { unknown: Inputs::all(), ..Provenance::default() };
+        let shared = SharedHidden { known: unknown, ..SharedHidden::default() };
+        let cpu = CpuHidden {
+            // sysctl_sched_migration_cost, to which rq->wake_avg_idle is set at boot (6.1, sched_init()).
+            wake_avg_idle_ns: 500_000,
+            known: unknown,
+            ..CpuHidden::default()
+        };
+        Self {
+            tasks: topology.cpus().map(|cpu| TaskHidden::new(cpu, unknown)).collect(),
+            shared: vec![shared; topology.nr_shared()],
+            cpus: vec![cpu; topology.nr_cpu_ids()],
+            clock: Clock::default(),
+            sysctl_sched_preferred: 1,
+            sysctl_sched_allowed: 100,
+        }
+    }
+
+    /// The entry of task `id`, made (unknown, on `cpu`) if there is none.
+    pub fn task_mut(&mut self, id: TaskId, cpu: Cpu) -> &mut TaskHidden {
+        let unknown = Provenance { unknown: Inputs::all(), ..Provenance::default() };
+        while self.tasks.len() <= id.index() {
+            self.tasks.push(TaskHidden::new(cpu, unknown));
+        }
+        &mut self.tasks[id.index()]
+    }
+}
+
+impl TaskHidden {
+    /// A task that was just made on `cpu`.
+    pub fn new(cpu: Cpu, known: Provenance) -> Self {
+        Self { recent_used_cpu: cpu, wakee_flips: 0, wakee_flip_decay_jiffies: 0, last_wakee: None, known }
+    }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The record of a walk, step by step, for `explain`, the vectors' probe order, and coverage.
+//!
+//! Walks are generic over [`Recorder`], so that a replay that only wants decisions pays nothing.
+
+use crate::fair::decision::{Exit, ProbeKind};
+use crate::units::Cpu;
+
+/// One step of a walk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WalkStep {
+    /// A kernel function was entered.
+    Enter {
+        /// The function.
+        function: &'static str,
+    },
+    /// An idle check.
+    Probe {
+        /// Which check.
+        kind: ProbeKind,
+        /// The CPU looked at (beyond nr_cpu_ids where the kernel's bug does that).
+        cpu: u32,
+        /// Its answer.
+        idle: bool,
+    },
+    /// Any other condition the walk tested.
+    Check {
+        /// What was asked, in the kernel's words: `cpus_share_cache(3, 7)`.
+        what: String,
+        /// The answer.
+        holds: bool,
+    },
+    /// A number the walk computed or read.
+    Value {
+        /// Its kernel name: `nr`, `span_avg`, `this_eff_load`.
+        name: &'static str,
+        /// The number.
+        value: i64,
+    },
+    /// Hidden state written.
+    Write {
+        /// What was written, in the kernel's words: `p->recent_used_cpu = 3`.
+        what: String,
+    },
+    /// A return that decides.
+    Return {
+        /// Which.
+        exit: Exit,
+        /// With which CPU; `None` where the stage found nothing and the walk went on.
+        cpu: Option<Cpu>,
+    },
+}
+
+/// Who listens to a walk.
+pub trait Recorder {
+    /// Whether steps are wanted at all: where not, their texts are not even made.
+    const RECORDS: bool;
+    /// Takes one step.
+    fn step(&mut self, step: impl FnOnce() -> WalkStep);
+}
+
+/// Nobody listens.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Quiet;
+
+impl Recorder for Quiet {
+    const RECORDS: bool = false;
+
+    #[inline]
+    fn step(&mut self, _step: impl FnOnce() -> WalkStep) {}
+}
+
+/// Every step in order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Walk {
+    /// The steps.
+    pub steps: Vec<WalkStep>,
+}
+
+impl Recorder for Walk {
+    const RECORDS: bool = true;
+
+    fn step(&mut self, step: impl FnOnce() -> WalkStep) {
+        self.steps.push(step());
+    }
+}
+
+impl Walk {
+    /// The idle checks in the notation of the golden vectors: `A3+ S3- A7-`.
+    pub fn probes(&self) -> String {
+        let mut text = String::new();
+        for step in &self.steps {
+            if let WalkStep::Probe { kind, cpu, idle } = step {
+                let sep = if text.is_empty() { "" } else { " " };
+                text += &format!("{sep}{}{cpu}{}", kind.letter(), if *idle { '+' } else { '-' });
+            }
+        }
+        text
+    }
+}

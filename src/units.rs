@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The small types that cross module borders. Durations and stamps are plain `u64` with the unit in the name.
+
+use std::fmt;
+
+/// A logical CPU (one hardware thread), numbered as the kernel numbers it.
+///
+/// Range: below [`crate::cpumask::MAX_CPUS`]. "No CPU" (the kernel's `-1` or `>= nr_cpumask_bits`) is `None`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Cpu(pub u16);
+
+impl Cpu {
+    /// The index of this CPU's entry in a per-CPU column.
+    #[inline]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// The CPU with number `index`, if a mask can hold it.
+    #[inline]
+    pub fn new(index: usize) -> Option<Self> {
+        (index < crate::cpumask::MAX_CPUS).then_some(Self(index as u16))
+    }
+}
+
+impl fmt::Display for Cpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Debug for Cpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cpu{}", self.0)
+    }
+}
+
+/// A thread id as ftrace prints it. Every CPU's swapper has pid 0.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Pid(pub i32);
+
+impl Pid {
+    /// The idle task's pid, the same on every CPU.
+    pub const SWAPPER: Self = Self(0);
+}
+
+impl fmt::Display for Pid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Debug for Pid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pid{}", self.0)
+    }
+}
+
+/// A task's name: `TASK_COMM_LEN` (16) bytes with a terminating zero, any bytes at all.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Comm(pub [u8; 16]);
+
+impl Comm {
+    /// The first 16 bytes of `bytes`, cut at the first zero.
+    pub fn new(bytes: &[u8]) -> Self {
+        let mut comm = [0; 16];
+        for (to, from) in comm.iter_mut().zip(bytes.iter().take_while(|&&b| b != 0)) {
+            *to = *from;
+        }
+        Self(comm)
+    }
+
+    /// The name without its trailing zeroes.
+    pub fn as_bytes(&self) -> &[u8] {
+        let len = self.0.iter().position(|&b| b == 0).unwrap_or(self.0.len());
+        &self.0[..len]
+    }
+}
+
+impl fmt::Display for Comm {
+    /// Bytes that are not UTF-8 or not printable come out escaped, so that a name cannot break a line of a report.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = String::from_utf8_lossy(self.as_bytes());
+        let mut clean = String::with_capacity(text.len());
+        for c in text.chars() {
+            if c.is_control() {
+                clean.extend(c.escape_default());
+            } else {
+                clean.push(c);
+            }
+        }
+        f.pad(&clean)
+    }
+}
+
+impl fmt::Debug for Comm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.to_string())
+    }
+}
