@@ -46,8 +46,10 @@ pub enum Step {
         /// The value.
         nr_idle_scan: u32,
     },
-    /// A fact about hidden state was observed in the recorded kernel, or seeds an implementation.
+    /// A fact about hidden state was observed in the recorded kernel: it overwrites. Only its own model is told.
     Fact(HiddenFact),
+    /// The same fact for every other implementation: taken only while the value is unknown.
+    Seed(HiddenFact),
 }
 
 /// An observed value of hidden state.
@@ -83,6 +85,7 @@ pub trait Implementation: Send {
     /// `select_task_rq_fair()`; records the walk if asked.
     fn select_task_rq(&mut self, state: &State, wakeup: &Wakeup, walk: Option<&mut Walk>) -> Decision;
 
-    /// A copy with its hidden state, to try the same wakeup under another assumption.
-    fn boxed_clone(&self) -> Box<dyn Implementation>;
+    /// The decision as [`Self::select_task_rq`] would make it, with all hidden state left as it is: to try the same
+    /// wakeup under another assumption.
+    fn peek(&mut self, state: &State, wakeup: &Wakeup, walk: Option<&mut Walk>) -> Decision;
 }
