@@ -54,6 +54,10 @@ pub enum Notice {
         ts_ns: u64,
         /// Who.
         pid: Pid,
+        /// Its name.
+        comm: Comm,
+        /// The CPU that the waking ran on.
+        this_cpu: Cpu,
         /// Why.
         why: Why,
     },
