@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What can be wrong with a trace.dat, said with the place in the file.
+
+use std::path::PathBuf;
+
+/// Why a file, a section or a field cannot be read.
+///
+/// Offsets are bytes from the start of the file; inside a compressed section
+/// they are bytes from the start of the file to the section plus the bytes
+/// into the decompressed text.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The error happened in this file.
+    #[error("{}: {error}", path.display())]
+    InFile {
+        /// The file as it was named.
+        path: PathBuf,
+        /// What is wrong in it.
+        #[source]
+        error: Box<Error>,
+    },
+    /// The operating system refused to open or read it.
+    #[error("cannot be read: {0}")]
+    Io(#[from] std::io::Error),
+    /// Not a regular file.
+    #[error(
+        "is a {found}, expected a trace.dat file; name a file recorded by 'trace-cmd record' or 'trace-cmd extract'"
+    )]
+    NotAFile {
+        /// "directory", "pipe", ...
+        found: &'static str,
+    },
+    /// The file has no bytes at all.
+    #[error("is empty, expected a trace.dat file; was the recording ended, or the disk full?")]
+    Empty,
+    /// The first bytes are not those of a trace.dat file.
+    #[error("starts with {found}, expected the trace.dat magic 17 08 44 \"tracing\"")]
+    NotTraceDat {
+        /// The first bytes, or what they look like.
+        found: String,
+    },
+    /// A trace.dat of a version this reader does not know.
+    #[error(
+        "is trace.dat version {found}, expected 6 or 7; 'trace-cmd convert --file-version 7' may help"
+    )]
+    Version {
+        /// The version text of the file.
+        found: String,
+    },
+    /// The file ends inside something that is needed.
+    #[error(
+        "ends too early: {what} at byte {offset} needs {need} bytes, {have} are left; the file was cut, record or copy it again"
+    )]
+    Truncated {
+        /// What was being read.
+        what: &'static str,
+        /// Where it starts.
+        offset: u64,
+        /// How many bytes it takes.
+        need: u64,
+        /// How many bytes there are.
+        have: u64,
+    },
+    /// A value that the format does not allow.
+    #[error("is damaged at byte {offset}: {what}: expected {expected}, found {found}")]
+    Invalid {
+        /// What was being read.
+        what: &'static str,
+        /// Where it is.
+        offset: u64,
+        /// What would have been right.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
+    /// A declared size or count is beyond what this reader accepts.
+    #[error("is damaged or hostile at byte {offset}: {what} is {found}, the limit is {limit}")]
+    Limit {
+        /// What was being read.
+        what: &'static str,
+        /// Where it is declared.
+        offset: u64,
+        /// The declared value.
+        found: u64,
+        /// The largest value accepted.
+        limit: u64,
+    },
+    /// A compressed block does not decompress to what it declares.
+    #[error("is damaged at byte {offset}: {what} does not decompress: {message}")]
+    Decompress {
+        /// What was being read.
+        what: &'static str,
+        /// Where the block is.
+        offset: u64,
+        /// What the decompressor said.
+        message: String,
+    },
+    /// Something that the format allows and this reader does not do.
+    #[error("has {what}, which this reader does not support; {hint}")]
+    Unsupported {
+        /// What it is.
+        what: String,
+        /// What to do instead.
+        hint: &'static str,
+    },
+    /// No buffer of that name.
+    #[error("has no buffer {wanted}; it has {have}")]
+    NoBuffer {
+        /// The buffer asked for.
+        wanted: String,
+        /// The names there are.
+        have: String,
+    },
+    /// No event format of that name.
+    #[error("has no event {wanted}; record it with 'trace-cmd record -e {wanted}'")]
+    NoEvent {
+        /// `system:name`.
+        wanted: String,
+    },
+    /// The event has no such field.
+    #[error("event {event} has no field {wanted}; it has {have}")]
+    NoField {
+        /// `system:name`.
+        event: String,
+        /// The field asked for.
+        wanted: String,
+        /// The fields there are.
+        have: String,
+    },
+}
+
+impl Error {
+    pub(crate) fn invalid(
+        what: &'static str,
+        offset: u64,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+    ) -> Error {
+        Error::Invalid {
+            what,
+            offset,
+            expected: expected.into(),
+            found: found.into(),
+        }
+    }
+
+    /// The error itself, without the name of the file around it.
+    pub fn inner(&self) -> &Error {
+        match self {
+            Error::InFile { error, .. } => error.inner_once(),
+            other => other,
+        }
+    }
+
+    fn inner_once(&self) -> &Error {
+        match self {
+            Error::InFile { error, .. } => error,
+            other => other,
+        }
+    }
+}

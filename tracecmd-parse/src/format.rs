@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Event formats: the `format` files of tracefs, as they are stored in the trace.
+//!
+//! **Source**: `f_show()`, `__trace_define_field()` in kernel/trace/trace_events.c.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::bytes::Endian;
+use crate::error::Error;
+use crate::field::{FieldRef, RawEvent};
+
+/// Where the bytes of a field are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FieldKind {
+    /// One value at the field's offset.
+    Scalar,
+    /// A fixed array of this many elements (0: to the end of the event).
+    Array {
+        /// Number of elements, 0 if the event's end is the array's end.
+        len: u32,
+    },
+    /// `__data_loc`: a 4-byte word, offset from the start of the event in the
+    /// low half, length in bytes in the high half.
+    DataLoc,
+    /// `__rel_loc`: the same, the offset counted from the end of the word.
+    RelLoc,
+}
+
+/// One field of an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// `prev_pid`.
+    pub name: String,
+    /// The declaration without the name: `pid_t`, `char[16]`, `__data_loc char[]`.
+    pub type_text: String,
+    /// Bytes from the start of the event.
+    pub offset: u32,
+    /// Bytes that the field (not the data it points to) takes.
+    pub size: u32,
+    /// Whether the elements are signed.
+    pub signed: bool,
+    /// Scalar, array or a pointer to data at the end of the event.
+    pub kind: FieldKind,
+}
+
+/// The format of one event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventFormat {
+    /// The number in `common_type` of its events.
+    pub id: u16,
+    /// `sched`, `irq`, `ftrace`, ...
+    pub system: String,
+    /// `sched_switch`.
+    pub name: String,
+    /// Common fields first, as in the format text.
+    pub fields: Vec<Field>,
+    /// What stands after `print fmt:`.
+    pub print_fmt: String,
+    pub(crate) endian: Endian,
+}
+
+impl EventFormat {
+    /// Reads one `format` file.
+    ///
+    /// # Errors
+    /// A `String` that says which line was not understood.
+    pub fn parse(system: &str, text: &str, endian: Endian) -> Result<EventFormat, String> {
+        let mut name = None;
+        let mut id = None;
+        let mut fields = Vec::new();
+        let mut print_fmt = String::new();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));
+            let line = line.trim();
+            if let Some(value) = line.strip_prefix("name:") {
+                name = Some(value.trim().to_string());
+            } else if let Some(value) = line.strip_prefix("ID:") {
+                let number: u16 = value
+                    .trim()
+                    .parse()
+                    .map_err(|_| format!("ID is not a number of 16 bits: {:?}", value.trim()))?;
+                id = Some(number);
+            } else if line.starts_with("field") {
+                fields.push(Field::parse(line)?);
+            } else if let Some(value) = line.strip_prefix("print fmt:") {
+                // The print format is the last thing in the file and may hold line breaks.
+                let from = rest
+                    .find("print fmt:")
+                    .map_or(0, |at| at + "print fmt:".len());
+                print_fmt = rest.get(from..).unwrap_or(value).trim().to_string();
+                break;
+            }
+            rest = after;
+        }
+        Ok(EventFormat {
+            id: id.ok_or("no ID line")?,
+            system: system.to_string(),
+            name: name.filter(|n| !n.is_empty()).ok_or("no name line")?,
+            fields,
+            print_fmt,
+            endian,
+        })
+    }
+
+    /// The field of that name.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|f| f.name == name)
+    }
+
+    /// The field of that name, ready to be read from events.
+    ///
+    /// # Errors
+    /// [`Error::NoField`] with the names there are.
+    pub fn field_ref(&self, name: &str) -> Result<FieldRef, Error> {
+        match self.field(name) {
+            Some(field) => Ok(FieldRef::new(field, self.endian)),
+            None => Err(Error::NoField {
+                event: format!("{}:{}", self.system, self.name),
+                wanted: name.to_string(),
+                have: self
+                    .fields
+                    .iter()
+                    .map(|f| f.name.as_str())
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            }),
+        }
+    }
+}
+
+impl Field {
+    /// Reads `field:int prev_prio; offset:28; size:4; signed:1;`.
+    fn parse(line: &str) -> Result<Field, String> {
+        let bad = |why: &str| format!("{why} in {line:?}");
+        let (_, rest) = line.split_once(':').ok_or_else(|| bad("no ':'"))?;
+        let (declaration, rest) = rest.split_once(';').ok_or_else(|| bad("no ';'"))?;
+        let number = |key: &str| {
+            rest.split(';').find_map(|part| {
+                let (name, value) = part.trim().split_once(':')?;
+                (name == key).then(|| value.trim().parse::<u32>().ok())?
+            })
+        };
+        let offset = number("offset").ok_or_else(|| bad("no offset"))?;
+        let size = number("size").ok_or_else(|| bad("no size"))?;
+        offset
+            .checked_add(size)
+            .ok_or_else(|| bad("offset and size too large"))?;
+        let (name, type_text) = split_declaration(declaration.trim());
+        if name.is_empty() {
+            return Err(bad("no field name"));
+        }
+        let kind = field_kind(&type_text, size);
+        let signed = match number("signed") {
+            Some(value) => value != 0,
+            None => !type_text.contains("unsigned") && !type_text.contains('*'),
+        };
+        Ok(Field {
+            name,
+            type_text,
+            offset,
+            size,
+            signed,
+            kind,
+        })
+    }
+}
+
+/// `char comm[16]` → (`comm`, `char[16]`); `__data_loc char[] name` → (`name`, `__data_loc char[]`).
+fn split_declaration(declaration: &str) -> (String, String) {
+    let (body, brackets) = match declaration.strip_suffix(']').and_then(|d| d.rfind('[')) {
+        Some(at) => declaration.split_at(at),
+        None => (declaration, ""),
+    };
+    let body = body.trim_end();
+    let ident = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.' || c == '-';
+    // `void (*func)(int)`: the name is inside the first parentheses.
+    if let Some((before, after)) = body.split_once("(*") {
+        let name: String = after
+            .trim_start()
+            .chars()
+            .take_while(|&c| ident(c))
+            .collect();
+        let tail = &after.trim_start()[name.len()..];
+        return (name, format!("{before}(*{tail}{brackets}"));
+    }
+    let at = body.rfind(|c| !ident(c)).map_or(0, |at| {
+        at + body[at..].chars().next().map_or(1, char::len_utf8)
+    });
+    let (type_part, name) = body.split_at(at);
+    (
+        name.to_string(),
+        format!("{}{brackets}", type_part.trim_end()),
+    )
+}
+
+fn field_kind(type_text: &str, size: u32) -> FieldKind {
+    if type_text.starts_with("__data_loc") {
+        return FieldKind::DataLoc;
+    }
+    if type_text.starts_with("__rel_loc") {
+        return FieldKind::RelLoc;
+    }
+    let Some((element, count)) = type_text.strip_suffix(']').and_then(|t| t.rsplit_once('['))
+    else {
+        return FieldKind::Scalar;
+    };
+    if size == 0 {
+        return FieldKind::Array { len: 0 };
+    }
+    // The count may be a name (`TASK_COMM_LEN`); then the element's own size tells.
+    let len = count.trim().parse().unwrap_or_else(|_| {
+        let element = element.trim();
+        let width = if element.ends_with("char") || matches!(element, "u8" | "__u8" | "s8") {
+            1
+        } else {
+            size
+        };
+        size / width
+    });
+    FieldKind::Array { len }
+}
+
+/// The fields at the head of every event.
+///
+/// 8 bytes in mainline, 12 in RT and vendor kernels that add to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommonFields {
+    /// `common_type`: the event's id.
+    pub common_type: FieldRef,
+    /// `common_flags`: irqs-off, need-resched, hardirq, softirq bits.
+    pub common_flags: FieldRef,
+    /// `common_preempt_count`.
+    pub common_preempt_count: FieldRef,
+    /// `common_pid`: pid of the task in whose context the event was written.
+    pub common_pid: FieldRef,
+}
+
+/// All event formats of a trace.
+#[derive(Debug, Clone)]
+pub struct Formats {
+    events: Vec<Arc<EventFormat>>,
+    by_id: BTreeMap<u16, usize>,
+    by_name: BTreeMap<(String, String), usize>,
+    skipped: Vec<String>,
+    common: Option<CommonFields>,
+    endian: Endian,
+}
+
+impl Formats {
+    /// An empty set for a file of this byte order.
+    pub fn new(endian: Endian) -> Formats {
+        Formats {
+            events: Vec::new(),
+            by_id: BTreeMap::new(),
+            by_name: BTreeMap::new(),
+            skipped: Vec::new(),
+            common: None,
+            endian,
+        }
+    }
+
+    /// Adds the event of one `format` file. A text that is not understood, or an
+    /// id that is taken, is noted in [`Formats::skipped`]: one bad event must not
+    /// make the others unreadable.
+    pub fn add(&mut self, system: &str, text: &str) {
+        let event = match EventFormat::parse(system, text, self.endian) {
+            Ok(event) => event,
+            Err(why) => return self.skipped.push(format!("{system}: {why}")),
+        };
+        if let Some(&other) = self.by_id.get(&event.id) {
+            let other = &self.events[other];
+            if other.system != event.system || other.name != event.name {
+                self.skipped.push(format!(
+                    "{system}:{}: id {} belongs to {}:{}",
+                    event.name, event.id, other.system, other.name
+                ));
+            }
+            return;
+        }
+        if let Some(common) = common_fields(&event) {
+            match self.common {
+                None => self.common = Some(common),
+                Some(first) if first.common_type != common.common_type => {
+                    self.skipped.push(format!(
+                        "{system}:{}: common_type is at another place than in the events before",
+                        event.name
+                    ));
+                    return;
+                }
+                Some(_) => {}
+            }
+        }
+        let at = self.events.len();
+        self.by_id.insert(event.id, at);
+        self.by_name
+            .insert((event.system.clone(), event.name.clone()), at);
+        self.events.push(Arc::new(event));
+    }
+
+    /// The event of that id.
+    pub fn by_id(&self, id: u16) -> Option<&EventFormat> {
+        self.by_id.get(&id).map(|&at| &*self.events[at])
+    }
+
+    /// The event of that name.
+    pub fn by_name(&self, system: &str, name: &str) -> Option<&EventFormat> {
+        self.by_name
+            .get(&(system.to_string(), name.to_string()))
+            .map(|&at| &*self.events[at])
+    }
+
+    /// The event of that name.
+    ///
+    /// # Errors
+    /// [`Error::NoEvent`].
+    pub fn event(&self, system: &str, name: &str) -> Result<&EventFormat, Error> {
+        self.by_name(system, name).ok_or_else(|| Error::NoEvent {
+            wanted: format!("{system}:{name}"),
+        })
+    }
+
+    /// All events of that name whatever their system, by system.
+    pub fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a EventFormat> + 'a {
+        self.by_name
+            .iter()
+            .filter(move |((_, n), _)| n == name)
+            .map(|(_, &at)| &*self.events[at])
+    }
+
+    /// All events, by id.
+    pub fn iter(&self) -> impl Iterator<Item = &EventFormat> {
+        self.by_id.values().map(|&at| &*self.events[at])
+    }
+
+    /// Number of events.
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// Format texts that were not understood, one sentence each.
+    pub fn skipped(&self) -> &[String] {
+        &self.skipped
+    }
+
+    /// The common fields, if any event has them.
+    pub fn common(&self) -> Option<&CommonFields> {
+        self.common.as_ref()
+    }
+
+    /// The event's format, by its id.
+    pub fn of(&self, event: &RawEvent<'_>) -> Option<&EventFormat> {
+        self.by_id(event.id)
+    }
+}
+
+fn common_fields(event: &EventFormat) -> Option<CommonFields> {
+    let get = |name| Some(FieldRef::new(event.field(name)?, event.endian));
+    Some(CommonFields {
+        common_type: get("common_type")?,
+        common_flags: get("common_flags")?,
+        common_preempt_count: get("common_preempt_count")?,
+        common_pid: get("common_pid")?,
+    })
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The options of both versions.
+//!
+//! **Source**: trace-cmd.dat.v6(5), trace-cmd.dat.v7(5) and `handle_options()`
+//! in trace-cmd's lib/trace-cmd/trace-input.c.
+
+use crate::bytes::{Walk, text};
+use crate::error::Error;
+use crate::meta::{Meta, OptionSeen};
+use crate::time::{TimeShift, TscToNs};
+
+pub(crate) const DONE: u16 = 0;
+pub(crate) const BUFFER: u16 = 3;
+pub(crate) const TRACECLOCK: u16 = 4;
+pub(crate) const HEADER_INFO: u16 = 16;
+pub(crate) const FTRACE_EVENTS: u16 = 17;
+pub(crate) const EVENT_FORMATS: u16 = 18;
+pub(crate) const KALLSYMS: u16 = 19;
+pub(crate) const PRINTK: u16 = 20;
+pub(crate) const CMDLINES: u16 = 21;
+pub(crate) const BUFFER_TEXT: u16 = 22;
+
+const DATE: u16 = 1;
+const CPUSTAT: u16 = 2;
+const UNAME: u16 = 5;
+const OFFSET: u16 = 7;
+const CPUCOUNT: u16 = 8;
+const VERSION: u16 = 9;
+const PROCMAPS: u16 = 10;
+const TRACEID: u16 = 11;
+const TIME_SHIFT: u16 = 12;
+const TSC2NSEC: u16 = 14;
+
+const NAMES: [(u16, &str); 22] = [
+    (DONE, "DONE"),
+    (DATE, "DATE"),
+    (CPUSTAT, "CPUSTAT"),
+    (BUFFER, "BUFFER"),
+    (TRACECLOCK, "TRACECLOCK"),
+    (UNAME, "UNAME"),
+    (6, "HOOK"),
+    (OFFSET, "OFFSET"),
+    (CPUCOUNT, "CPUCOUNT"),
+    (VERSION, "VERSION"),
+    (PROCMAPS, "PROCMAPS"),
+    (TRACEID, "TRACEID"),
+    (TIME_SHIFT, "TIME_SHIFT"),
+    (13, "GUEST"),
+    (TSC2NSEC, "TSC2NSEC"),
+    (HEADER_INFO, "HEADER_INFO"),
+    (FTRACE_EVENTS, "FTRACE_EVENTS"),
+    (EVENT_FORMATS, "EVENT_FORMATS"),
+    (KALLSYMS, "KALLSYMS"),
+    (PRINTK, "PRINTK"),
+    (CMDLINES, "CMDLINES"),
+    (BUFFER_TEXT, "BUFFER_TEXT"),
+];
+
+/// One option as read: number, place and data.
+pub(crate) struct Opt {
+    pub(crate) id: u16,
+    pub(crate) offset: u64,
+    pub(crate) data: Vec<u8>,
+}
+
+/// Reads the next option. The end mark of version 6 has no size word.
+pub(crate) fn next(walk: &mut Walk<'_>, v6: bool) -> Result<Opt, Error> {
+    let id = walk.u16("option number")?;
+    if v6 && id == DONE {
+        return Ok(Opt {
+            id,
+            offset: walk.offset(),
+            data: Vec::new(),
+        });
+    }
+    let size = walk.u32("option size")?;
+    let offset = walk.offset();
+    Ok(Opt {
+        id,
+        offset,
+        data: walk.take(u64::from(size), "option data")?,
+    })
+}
+
+/// Notes the option, and takes what does not depend on the version.
+pub(crate) fn apply(meta: &mut Meta, opt: &Opt) -> Result<(), Error> {
+    meta.options.push(OptionSeen {
+        id: opt.id,
+        name: NAMES.iter().find(|(id, _)| *id == opt.id).map(|(_, n)| *n),
+        size: opt.data.len() as u32,
+        offset: opt.offset,
+    });
+    let data = opt.data.as_slice();
+    let mut walk = Walk::memory(data, opt.offset, meta.endian);
+    match opt.id {
+        // Stored in microseconds.
+        DATE => add_offset(meta, text(data), 1000),
+        OFFSET => add_offset(meta, text(data), 1),
+        CPUSTAT => meta.cpustat.push(text(data)),
+        UNAME => meta.uname = Some(text(data)),
+        VERSION => meta.tracecmd_version = Some(text(data)),
+        PROCMAPS => meta.proc_maps.push(text(data)),
+        TRACECLOCK => {
+            if let Some(clock) = chosen_clock(&text(data)) {
+                meta.clock = Some(clock);
+            }
+        }
+        CPUCOUNT => meta.cpus = walk.u32("CPUCOUNT option")?,
+        TRACEID => meta.trace_id = Some(walk.u64("TRACEID option")?),
+        TIME_SHIFT => meta.time_shift = Some(TimeShift::read(&mut walk)?),
+        TSC2NSEC => {
+            let tsc = TscToNs {
+                mult: walk.u32("TSC2NSEC option")?,
+                shift: walk.u32("TSC2NSEC option")?,
+                offset: walk.u64("TSC2NSEC option")?,
+            };
+            // A multiplier of 0 says that there is no conversion.
+            meta.tsc_to_ns = (tsc.mult != 0).then_some(tsc);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn add_offset(meta: &mut Meta, text: String, unit: i64) {
+    let value = strtoll(&text).saturating_mul(unit);
+    meta.ts_offset_ns = meta.ts_offset_ns.saturating_add(value);
+}
+
+/// As C's `strtoll(text, NULL, 0)`: sign, `0x` or leading 0, as many digits as there are.
+fn strtoll(text: &str) -> i64 {
+    let text = text.trim_start();
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (base, digits) = match digits.strip_prefix("0x").or(digits.strip_prefix("0X")) {
+        Some(hex) => (16, hex),
+        None if digits.starts_with('0') => (8, digits),
+        None => (10, digits),
+    };
+    let value = digits
+        .chars()
+        .map_while(|c| c.to_digit(base))
+        .fold(0i64, |v, d| {
+            v.saturating_mul(i64::from(base))
+                .saturating_add(i64::from(d))
+        });
+    if negative { -value } else { value }
+}
+
+/// The clock in brackets: `local global [mono] boot` → `mono`.
+pub(crate) fn chosen_clock(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once('[')?;
+    let (clock, _) = rest.split_once(']')?;
+    let clock = clock.trim();
+    (!clock.is_empty()).then(|| clock.to_string())
+}

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The events of one CPU, page after page.
+
+use crate::compress::Decompressor;
+use crate::error::Error;
+use crate::meta::{CpuData, Gap};
+use crate::page::{PageLayout, PageWalk, Step};
+use crate::source::Source;
+use crate::time::TimeMap;
+
+/// Pages read at once from an uncompressed file.
+const PAGES_AT_ONCE: usize = 8;
+/// trace-cmd writes chunks of 10 pages.
+const CHUNK_PAGES_MAX: u64 = 64;
+const CHUNK_MIN_LIMIT: u64 = 1 << 20;
+/// Decompressed chunks of all CPUs together; a real file stays far below.
+pub(crate) const CHUNKS_BUDGET: u64 = 512 << 20;
+
+/// What all streams of a cursor share.
+pub(crate) struct Shared<'a> {
+    pub(crate) source: &'a Source,
+    pub(crate) layout: PageLayout,
+    pub(crate) times: TimeMap,
+    pub(crate) type_at: usize,
+    pub(crate) decompressor: Decompressor,
+    pub(crate) packed: Vec<u8>,
+    pub(crate) chunk_bytes: u64,
+    pub(crate) gaps: Vec<Gap>,
+    pub(crate) buffer: String,
+}
+
+/// What a stream stands at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Head {
+    Event { ts: u64, at: u32, len: u32, id: u16 },
+    Lost { ts: u64, count: Option<u64> },
+}
+
+impl Head {
+    pub(crate) fn ts(&self) -> u64 {
+        match *self {
+            Head::Event { ts, .. } | Head::Lost { ts, .. } => ts,
+        }
+    }
+}
+
+/// Where the next bytes come from.
+#[derive(Debug)]
+enum Rest {
+    /// Pages as they are.
+    Plain { offset: u64, size: u64 },
+    /// A list of compressed chunks; `left` of them from `offset` on, all before `end`.
+    Chunks { offset: u64, left: u32, end: u64 },
+    /// A list whose count was not read yet.
+    ChunkList { offset: u64, size: u64 },
+}
+
+/// The buffer of one CPU.
+pub(crate) struct Stream {
+    pub(crate) cpu: u32,
+    rest: Rest,
+    /// A few pages, or one decompressed chunk.
+    block: Vec<u8>,
+    /// File offset of the block, for messages.
+    block_offset: u64,
+    /// The page in `block` that is walked.
+    page: std::ops::Range<usize>,
+    walk: Option<PageWalk>,
+    /// Lost events to be told before the next event.
+    last_ts: u64,
+    pub(crate) head: Option<Head>,
+}
+
+impl Stream {
+    pub(crate) fn new(data: &CpuData, compressed: bool) -> Stream {
+        let rest = if data.size == 0 {
+            Rest::Plain { offset: 0, size: 0 }
+        } else if compressed {
+            Rest::ChunkList {
+                offset: data.offset,
+                size: data.size,
+            }
+        } else {
+            Rest::Plain {
+                offset: data.offset,
+                size: data.size,
+            }
+        };
+        Stream {
+            cpu: data.cpu,
+            rest,
+            block: Vec::new(),
+            block_offset: data.offset,
+            page: 0..0,
+            walk: None,
+            last_ts: 0,
+            head: None,
+        }
+    }
+
+    /// The bytes of the event at the head.
+    #[inline]
+    pub(crate) fn data(&self, at: u32, len: u32) -> &[u8] {
+        let from = self.page.start + at as usize;
+        // PageWalk gives places inside the page only.
+        &self.block[from..from + len as usize]
+    }
+
+    /// Moves the head to the next event or loss; `None` at the end.
+    #[inline]
+    pub(crate) fn advance(&mut self, shared: &mut Shared<'_>) -> Result<(), Error> {
+        loop {
+            let Some(walk) = &mut self.walk else {
+                if !self.next_page(shared)? {
+                    self.head = None;
+                    return Ok(());
+                }
+                if self.head.is_some() {
+                    return Ok(());
+                }
+                continue;
+            };
+            let page = &self.block[self.page.clone()];
+            match walk.next(page, shared.layout.endian) {
+                Step::Event { ts, at, len } => {
+                    let type_at = at as usize + shared.type_at;
+                    let id = match shared.layout.endian.u16(page, type_at) {
+                        Some(id) if shared.type_at + 2 <= len as usize => id,
+                        _ => {
+                            self.damaged(shared, at, "event is too short for its type");
+                            return Ok(());
+                        }
+                    };
+                    let ts = shared.times.ns(self.cpu, ts);
+                    self.last_ts = ts;
+                    self.head = Some(Head::Event { ts, at, len, id });
+                    return Ok(());
+                }
+                Step::End => self.walk = None,
+                Step::Damaged { at, why } => {
+                    self.damaged(shared, at, why);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Gives up the rest of the page: noted as a gap, told as a loss.
+    fn damaged(&mut self, shared: &mut Shared<'_>, at: u32, why: &str) {
+        let in_block = self.page.start as u64 + u64::from(at);
+        let offset = self.block_offset + in_block;
+        self.gap(shared, offset, None, why.to_string());
+        self.walk = None;
+    }
+
+    fn gap(&mut self, shared: &mut Shared<'_>, offset: u64, bytes: Option<u64>, what: String) {
+        shared.gaps.push(Gap {
+            buffer: Some(shared.buffer.clone()),
+            cpu: Some(self.cpu),
+            offset,
+            bytes,
+            what,
+        });
+        self.head = Some(Head::Lost {
+            ts: self.last_ts,
+            count: None,
+        });
+    }
+
+    /// Goes to the next page. `false` at the end of the buffer. Sets the head if
+    /// there is a loss to tell before the page's events.
+    fn next_page(&mut self, shared: &mut Shared<'_>) -> Result<bool, Error> {
+        self.head = None;
+        let page_size = shared.layout.page_size as usize;
+        let start = self.page.end;
+        if start >= self.block.len() {
+            self.page = 0..0;
+            if !self.next_block(shared)? {
+                return Ok(false);
+            }
+            if self.head.is_some() {
+                return Ok(true);
+            }
+            self.page = 0..self.block.len().min(page_size);
+        } else {
+            self.page = start..self.block.len().min(start + page_size);
+        }
+        match PageWalk::new(&self.block[self.page.clone()], &shared.layout) {
+            Ok((walk, missed)) => {
+                let ts = shared.times.ns(self.cpu, walk.ts());
+                self.walk = Some(walk);
+                if let Some(missed) = missed {
+                    self.last_ts = ts;
+                    self.head = Some(Head::Lost {
+                        ts,
+                        count: missed.count,
+                    });
+                }
+            }
+            Err(why) => self.damaged(shared, 0, why),
+        }
+        Ok(true)
+    }
+
+    /// Loads the next block. `false` at the end of the buffer; sets the head
+    /// (and leaves the block empty) where data are missing.
+    fn next_block(&mut self, shared: &mut Shared<'_>) -> Result<bool, Error> {
+        self.block.clear();
+        match self.rest {
+            Rest::Plain { size: 0, .. } | Rest::Chunks { left: 0, .. } => Ok(false),
+            Rest::Plain { offset, size } => self.plain_block(shared, offset, size),
+            Rest::ChunkList { offset, size } => self.chunk_list(shared, offset, size),
+            Rest::Chunks { offset, left, end } => self.chunk(shared, offset, left, end),
+        }
+    }
+
+    fn plain_block(
+        &mut self,
+        shared: &mut Shared<'_>,
+        offset: u64,
+        size: u64,
+    ) -> Result<bool, Error> {
+        let want = (PAGES_AT_ONCE as u64 * u64::from(shared.layout.page_size)).min(size);
+        let here = shared.source.len().saturating_sub(offset).min(want);
+        self.block.resize(here as usize, 0);
+        let n = shared.source.read_at(offset, &mut self.block)?;
+        self.block.truncate(n);
+        self.block_offset = offset;
+        if n as u64 == want {
+            self.rest = Rest::Plain {
+                offset: offset + want,
+                size: size - want,
+            };
+            return Ok(true);
+        }
+        // Cut: read what there is, then say what is missing.
+        self.rest = Rest::Plain { offset: 0, size: 0 };
+        if n == 0 {
+            self.gap(
+                shared,
+                offset,
+                Some(size),
+                "the file ends before this CPU's data do".into(),
+            );
+            return Ok(true);
+        }
+        // The next call tells what is missing.
+        self.rest = Rest::Plain {
+            offset: offset + n as u64,
+            size: size - n as u64,
+        };
+        Ok(true)
+    }
+
+    fn chunk_list(
+        &mut self,
+        shared: &mut Shared<'_>,
+        offset: u64,
+        size: u64,
+    ) -> Result<bool, Error> {
+        let mut word = [0; 4];
+        let n = shared.source.read_at(offset, &mut word)?;
+        let Some(left) = shared.layout.endian.u32(&word[..n], 0) else {
+            self.rest = Rest::Plain { offset: 0, size: 0 };
+            self.gap(
+                shared,
+                offset,
+                Some(size),
+                "the file ends before this CPU's data do".into(),
+            );
+            return Ok(true);
+        };
+        let offset = offset + 4;
+        // trace-cmd leaves the word with the count out of the size.
+        let end = offset.saturating_add(size);
+        self.rest = Rest::Chunks { offset, left, end };
+        self.next_block(shared)
+    }
+
+    fn chunk(
+        &mut self,
+        shared: &mut Shared<'_>,
+        offset: u64,
+        left: u32,
+        end: u64,
+    ) -> Result<bool, Error> {
+        let stop = |stream: &mut Stream, shared: &mut Shared<'_>, what: String| {
+            stream.rest = Rest::Plain { offset: 0, size: 0 };
+            let bytes = end.saturating_sub(offset);
+            stream.gap(shared, offset, Some(bytes), what);
+            Ok(true)
+        };
+        let endian = shared.layout.endian;
+        let mut words = [0; 8];
+        let n = shared.source.read_at(offset, &mut words)?;
+        let (Some(packed), Some(size)) = (endian.u32(&words[..n], 0), endian.u32(&words[..n], 4))
+        else {
+            return stop(
+                self,
+                shared,
+                "the file ends before this CPU's data do".into(),
+            );
+        };
+        let data = offset + 8;
+        let next = data + u64::from(packed);
+        if next > end {
+            return stop(
+                self,
+                shared,
+                format!("chunk of {packed} bytes reaches beyond this CPU's data"),
+            );
+        }
+        if next > shared.source.len() {
+            return stop(self, shared, "the file ends inside a chunk".into());
+        }
+        let limit = CHUNK_MIN_LIMIT.max(CHUNK_PAGES_MAX * u64::from(shared.layout.page_size));
+        if u64::from(size) > limit {
+            return stop(
+                self,
+                shared,
+                format!("chunk of {size} bytes decompressed, the limit is {limit}"),
+            );
+        }
+        let grows = u64::from(size).saturating_sub(self.block.capacity() as u64);
+        if shared.chunk_bytes + grows > CHUNKS_BUDGET {
+            return stop(
+                self,
+                shared,
+                format!("more than {CHUNKS_BUDGET} bytes of chunks at once"),
+            );
+        }
+        shared.packed.resize(packed as usize, 0);
+        shared
+            .source
+            .read_exact(data, &mut shared.packed, "chunk")?;
+        self.rest = Rest::Chunks {
+            offset: next,
+            left: left - 1,
+            end,
+        };
+        self.block_offset = offset;
+        let before = self.block.capacity() as u64;
+        let result = shared.decompressor.run(
+            &shared.packed,
+            size as usize,
+            &mut self.block,
+            "chunk",
+            offset,
+        );
+        shared.chunk_bytes += (self.block.capacity() as u64).saturating_sub(before);
+        if let Err(error) = result {
+            // What came out before the error is not trusted.
+            self.block.clear();
+            self.gap(shared, offset, Some(u64::from(packed)), error.to_string());
+        }
+        Ok(true)
+    }
+}
