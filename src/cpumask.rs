@@ -304,6 +304,20 @@ impl std::str::FromStr for Cpumask {
     }
 }
 
+impl serde::Serialize for Cpumask {
+    /// As a cpulist; the empty set as an empty text, which is what [`Self::from_str`](std::str::FromStr) reads.
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        if self.is_empty() { to.serialize_str("") } else { to.collect_str(self) }
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Cpumask {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let list = std::borrow::Cow::<'de, str>::deserialize(from)?;
+        list.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,8 @@ use std::fmt;
 /// A logical CPU (one hardware thread), numbered as the kernel numbers it.
 ///
 /// Range: below [`crate::cpumask::MAX_CPUS`]. "No CPU" (the kernel's `-1` or `>= nr_cpumask_bits`) is `None`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
 pub struct Cpu(pub u16);
 
 impl Cpu {
