@@ -81,6 +81,9 @@ pub struct Parts {
     pub asym_cpucapacity: bool,
     /// Every domain once, without degenerate ones, sorted by level within any CPU.
     pub domains: Vec<Domain>,
+    /// Per CPU its domains bottom up, as indexes into `domains`. Empty: every domain whose span holds the CPU, which is
+    /// the same unless domains overlap (a NUMA domain belongs to the CPUs it was built for, not to all it spans).
+    pub hierarchy: Vec<Vec<DomainId>>,
     /// Spans of the LLC domains in the order of their shared state; empty: in order of their first CPU.
     pub llcs: Vec<Cpumask>,
     /// Spans of the asymmetric-capacity domains that are no LLC domain and have shared state of their own (7.3).
@@ -124,6 +127,14 @@ pub enum TopologyError {
         /// Its LLC domain's span, as a cpulist.
         span: String,
     },
+    /// A CPU's list of domains names one that is not there or does not span the CPU.
+    #[error("topology: the hierarchy of CPU {cpu} names domain {id}, which does not exist or does not span that CPU")]
+    Hierarchy {
+        /// The CPU.
+        cpu: Cpu,
+        /// The index.
+        id: DomainId,
+    },
 }
 
 /// Index into [`Topology::domains`].
@@ -155,9 +166,9 @@ impl Topology {
         check(&parts)?;
         let n = parts.nr_cpu_ids;
         let cpus = || (0..n).map(|cpu| Cpu(cpu as u16));
-        let hierarchy: Vec<Vec<DomainId>> = cpus()
-            .map(|cpu| (0..parts.domains.len()).filter(|&id| parts.domains[id].span.test(cpu)).collect())
-            .collect();
+        let by_span = |cpu| (0..parts.domains.len()).filter(|&id| parts.domains[id].span.test(cpu)).collect();
+        let hierarchy: Vec<Vec<DomainId>> =
+            if parts.hierarchy.is_empty() { cpus().map(by_span).collect() } else { parts.hierarchy.clone() };
         let sd_llc: Vec<Option<DomainId>> = hierarchy.iter().map(|chain| highest_llc(&parts.domains, chain)).collect();
         let span = |id: DomainId| &parts.domains[id].span;
         let sd_llc_id = cpus().map(|cpu| sd_llc[cpu.index()].and_then(|id| span(id).first()).unwrap_or(cpu)).collect();
@@ -180,9 +191,10 @@ impl Topology {
             };
             llc_shared.push(shared);
         }
+        let asym = asym_flag(&parts.domains);
         let sd_asym: Vec<Option<DomainId>> = hierarchy
             .iter()
-            .map(|chain| chain.iter().copied().find(|&id| parts.domains[id].flags.contains(SdFlags::ASYM_CPUCAPACITY)))
+            .map(|chain| chain.iter().copied().find(|&id| parts.domains[id].flags.contains(asym)))
             .collect();
         let balance_shared =
             cpus().map(|cpu| balance_shared(&parts, sd_asym[cpu.index()], llc_shared[cpu.index()])).collect();
@@ -312,6 +324,13 @@ fn highest_llc(domains: &[Domain], chain: &[DomainId]) -> Option<DomainId> {
     chain.iter().copied().take_while(|&id| domains[id].flags.contains(SdFlags::SHARE_LLC)).last()
 }
 
+/// The flag that marks `sd_asym_cpucapacity`: since 5.14 the lowest domain with every capacity of the machine; before,
+/// there was one flag only, set from the level on where each CPU sees the biggest.
+fn asym_flag(domains: &[Domain]) -> SdFlags {
+    let full = SdFlags::ASYM_CPUCAPACITY_FULL;
+    if domains.iter().any(|domain| domain.flags.contains(full)) { full } else { SdFlags::ASYM_CPUCAPACITY }
+}
+
 fn balance_shared(parts: &Parts, asym: Option<DomainId>, llc: Option<SharedId>) -> Option<SharedId> {
     let Some(asym) = asym else { return llc };
     let span = &parts.domains[asym].span;
@@ -340,5 +359,24 @@ fn check(parts: &Parts) -> Result<(), TopologyError> {
     mask("the online mask", &parts.online)?;
     parts.smt.iter().try_for_each(|smt| mask("an SMT mask", smt))?;
     parts.domains.iter().try_for_each(|domain| mask("a domain span", &domain.span))?;
-    parts.llcs.iter().chain(&parts.asym_spans).try_for_each(|span| mask("a shared span", span))
+    parts.llcs.iter().chain(&parts.asym_spans).try_for_each(|span| mask("a shared span", span))?;
+    check_hierarchy(parts)
+}
+
+fn check_hierarchy(parts: &Parts) -> Result<(), TopologyError> {
+    if parts.hierarchy.is_empty() {
+        return Ok(());
+    }
+    if parts.hierarchy.len() != parts.nr_cpu_ids {
+        let (found, expected) = (parts.hierarchy.len(), parts.nr_cpu_ids);
+        return Err(TopologyError::Column { what: "the hierarchy", found, expected });
+    }
+    for (cpu, chain) in parts.hierarchy.iter().enumerate() {
+        let cpu = Cpu(cpu as u16);
+        let spans = |id: DomainId| parts.domains.get(id).is_some_and(|domain| domain.span.test(cpu));
+        if let Some(&id) = chain.iter().find(|&&id| !spans(id)) {
+            return Err(TopologyError::Hierarchy { cpu, id });
+        }
+    }
+    Ok(())
 }
