@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What one implementation answered: the CPU, the kernel `return` it took, and what the walk cost and wrote.
 
+use serde::{Deserialize, Serialize};
+
 use crate::machine::{Inputs, Provenance};
 use crate::topology::SharedId;
 use crate::units::Cpu;
 
-/// The kernel `return` that a walk took, named after its stage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The kernel `return` that a walk took, named after its stage. Reports print the variant's own name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Exit {
     /// The target was idle.
     Target,
@@ -66,7 +68,7 @@ impl ProbeKind {
 }
 
 /// SIS counters of one decision, as Mel Gorman's schedstat patches define them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct SisCounters {
     /// Calls of select_idle_sibling().
     pub search: u64,

@@ -25,7 +25,8 @@ pub struct RecordedWakeup {
 }
 
 /// Why a sched_waking led to no selection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Why {
     /// The wakee was the current task.
     Current,
