@@ -45,10 +45,7 @@ fn stat(path: &str) -> Result<(), Error> {
             println!("{count:>10} on CPU {cpu}");
         }
         let summary = cursor.summary();
-        println!(
-            "{:>10} events, {} losses, {} out of order",
-            summary.events, summary.losses, summary.out_of_order
-        );
+        println!("{:>10} events, {} losses, {} out of order", summary.events, summary.losses, summary.out_of_order);
         for gap in &summary.gaps {
             println!("gap: {gap}");
         }

@@ -77,21 +77,11 @@ pub(crate) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     pub(crate) fn file(source: &'a Source, pos: u64, end: u64, endian: Endian) -> Walk<'a> {
-        Walk {
-            from: Bytes::File(source),
-            pos,
-            end: end.min(source.len()),
-            endian,
-        }
+        Walk { from: Bytes::File(source), pos, end: end.min(source.len()), endian }
     }
 
     pub(crate) fn memory(bytes: &'a [u8], base: u64, endian: Endian) -> Walk<'a> {
-        Walk {
-            from: Bytes::Memory { bytes, base },
-            pos: 0,
-            end: bytes.len() as u64,
-            endian,
-        }
+        Walk { from: Bytes::Memory { bytes, base }, pos: 0, end: bytes.len() as u64, endian }
     }
 
     pub(crate) fn left(&self) -> u64 {
@@ -112,12 +102,7 @@ impl<'a> Walk<'a> {
 
     fn check(&self, need: u64, what: &'static str) -> Result<(), Error> {
         if need > self.left() {
-            return Err(Error::Truncated {
-                what,
-                offset: self.offset(),
-                need,
-                have: self.left(),
-            });
+            return Err(Error::Truncated { what, offset: self.offset(), need, have: self.left() });
         }
         Ok(())
     }
@@ -184,12 +169,7 @@ impl<'a> Walk<'a> {
                 b => out.push(b),
             }
             if out.len() as u64 > max {
-                return Err(Error::invalid(
-                    what,
-                    start,
-                    format!("a NUL within {max} bytes"),
-                    quote(&out),
-                ));
+                return Err(Error::invalid(what, start, format!("a NUL within {max} bytes"), quote(&out)));
             }
         }
     }

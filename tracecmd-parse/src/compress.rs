@@ -68,33 +68,23 @@ impl Decompressor {
             Ok(()) if out.len() == size => return Ok(()),
             Ok(()) => format!("{} bytes came out, {size} were declared", out.len()),
         };
-        Err(Error::Decompress {
-            what,
-            offset,
-            message,
-        })
+        Err(Error::Decompress { what, offset, message })
     }
 
     fn zstd(&mut self, input: &[u8], size: usize, out: &mut Vec<u8>) -> Result<(), String> {
-        let window = window_size(input)?;
-        let limit = WINDOW_MAX.max(2 * size as u64);
-        if window > limit {
-            return Err(format!(
-                "zstd window of {window} bytes, the limit is {limit}"
-            ));
-        }
-        let decoder = self
-            .zstd
-            .get_or_insert_with(|| Box::new(FrameDecoder::new()));
+        let decoder = self.zstd.get_or_insert_with(|| Box::new(FrameDecoder::new()));
+        decoder.set_max_window_size(WINDOW_MAX.max(2 * size as u64));
         let mut rest = input;
         decoder.reset(&mut rest).map_err(|e| e.to_string())?;
         while !decoder.is_finished() {
-            decoder
-                .decode_blocks(&mut rest, BlockDecodingStrategy::UptoBlocks(1))
-                .map_err(|e| e.to_string())?;
+            decoder.decode_blocks(&mut rest, BlockDecodingStrategy::UptoBlocks(1)).map_err(|e| e.to_string())?;
             drain(decoder, size, out)?;
         }
-        drain(decoder, size, out)
+        drain(decoder, size, out)?;
+        match decoder.get_checksum_from_data() {
+            Some(sum) if decoder.get_calculated_checksum() != Some(sum) => Err("the zstd checksum is wrong".into()),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -119,36 +109,6 @@ fn drain(decoder: &mut FrameDecoder, size: usize, out: &mut Vec<u8>) -> Result<(
 }
 
 fn zlib(input: &[u8], size: usize, out: &mut Vec<u8>) -> Result<(), String> {
-    flate2::read::ZlibDecoder::new(input)
-        .take(size as u64 + 1)
-        .read_to_end(out)
-        .map_err(|e| e.to_string())?;
+    flate2::read::ZlibDecoder::new(input).take(size as u64 + 1).read_to_end(out).map_err(|e| e.to_string())?;
     Ok(())
-}
-
-/// The window that a zstd frame asks for, read before the decoder allocates it.
-///
-/// **Source**: RFC 8878 §3.1.1.1.
-fn window_size(input: &[u8]) -> Result<u64, String> {
-    let short = || "zstd frame header is cut".to_string();
-    if input.get(..4).ok_or_else(short)? != [0x28, 0xb5, 0x2f, 0xfd] {
-        return Err("zstd frame magic is missing".into());
-    }
-    let descriptor = *input.get(4).ok_or_else(short)?;
-    let single_segment = descriptor & 0x20 != 0;
-    if !single_segment {
-        let byte = *input.get(5).ok_or_else(short)?;
-        let base = 1u64 << (10 + (byte >> 3));
-        return Ok(base + (base / 8) * u64::from(byte & 7));
-    }
-    let dictionary = [0, 1, 2, 4][usize::from(descriptor & 3)];
-    let width = [1, 2, 4, 8][usize::from(descriptor >> 6)];
-    let field = input
-        .get(5 + dictionary..5 + dictionary + width)
-        .ok_or_else(short)?;
-    let value = field
-        .iter()
-        .rev()
-        .fold(0u64, |value, &b| value << 8 | u64::from(b));
-    Ok(if width == 2 { value + 256 } else { value })
 }

@@ -73,11 +73,7 @@ pub(crate) struct Merge<'a> {
 type Key = (u64, u32, u32);
 
 impl<'a> Merge<'a> {
-    pub(crate) fn new(
-        mut shared: Shared<'a>,
-        mut streams: Vec<Stream>,
-        gaps: Vec<Gap>,
-    ) -> Result<Merge<'a>, Error> {
+    pub(crate) fn new(mut shared: Shared<'a>, mut streams: Vec<Stream>, gaps: Vec<Gap>) -> Result<Merge<'a>, Error> {
         let mut heap = Vec::with_capacity(streams.len());
         for (at, stream) in streams.iter_mut().enumerate() {
             stream.advance(&mut shared)?;
@@ -93,10 +89,7 @@ impl<'a> Merge<'a> {
             streams,
             heap,
             given: false,
-            summary: Summary {
-                gaps,
-                ..Summary::default()
-            },
+            summary: Summary { gaps, ..Summary::default() },
         })
     }
 
@@ -161,22 +154,13 @@ impl EventCursor for Merge<'_> {
         Ok(Some(match head {
             Head::Event { ts, at, len, id } => {
                 self.summary.events += 1;
-                Item::Event(RawEvent {
-                    ts_ns: ts,
-                    cpu,
-                    id,
-                    data: stream.data(at, len),
-                })
+                Item::Event(RawEvent { ts_ns: ts, cpu, id, data: stream.data(at, len) })
             }
             Head::Lost { ts, count } => {
                 self.summary.losses += 1;
                 let lost = self.summary.lost_events;
                 self.summary.lost_events = lost.saturating_add(count.unwrap_or(0));
-                Item::Lost {
-                    cpu,
-                    ts_ns: ts,
-                    count,
-                }
+                Item::Lost { cpu, ts_ns: ts, count }
             }
         }))
     }

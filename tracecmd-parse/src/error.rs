@@ -41,9 +41,7 @@ pub enum Error {
         found: String,
     },
     /// A trace.dat of a version this reader does not know.
-    #[error(
-        "is trace.dat version {found}, expected 6 or 7; 'trace-cmd convert --file-version 7' may help"
-    )]
+    #[error("is trace.dat version {found}, expected 6 or 7; 'trace-cmd convert --file-version 7' may help")]
     Version {
         /// The version text of the file.
         found: String,
@@ -137,12 +135,7 @@ impl Error {
         expected: impl Into<String>,
         found: impl Into<String>,
     ) -> Error {
-        Error::Invalid {
-            what,
-            offset,
-            expected: expected.into(),
-            found: found.into(),
-        }
+        Error::Invalid { what, offset, expected: expected.into(), found: found.into() }
     }
 
     /// The error itself, without the name of the file around it.

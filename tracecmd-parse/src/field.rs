@@ -37,13 +37,7 @@ pub struct FieldRef {
 impl FieldRef {
     /// For a field of a format in a file of that byte order.
     pub fn new(field: &Field, endian: Endian) -> FieldRef {
-        FieldRef {
-            offset: field.offset,
-            size: field.size,
-            signed: field.signed,
-            kind: field.kind,
-            endian,
-        }
+        FieldRef { offset: field.offset, size: field.size, signed: field.signed, kind: field.kind, endian }
     }
 
     /// Bytes from the start of the event.
@@ -59,8 +53,7 @@ impl FieldRef {
     /// The value, not sign-extended. Fields of 1, 2, 4 and 8 bytes.
     #[inline]
     pub fn u64(&self, event: &RawEvent<'_>) -> Option<u64> {
-        self.endian
-            .uint(event.data, self.offset as usize, self.size as usize)
+        self.endian.uint(event.data, self.offset as usize, self.size as usize)
     }
 
     /// The value, sign-extended if the format says that it is signed.

@@ -84,10 +84,7 @@ impl TaskStates {
     /// From a print format.
     pub fn parse(print_fmt: &str) -> Option<TaskStates> {
         let table = FlagTable::parse(print_fmt, "prev_state")?;
-        Some(TaskStates {
-            preempted_bit: preempted_bit(print_fmt).unwrap_or(0),
-            table,
-        })
+        Some(TaskStates { preempted_bit: preempted_bit(print_fmt).unwrap_or(0), table })
     }
 
     /// Whether the task stayed runnable (no state bit set).
@@ -102,11 +99,7 @@ impl TaskStates {
 
     /// As the kernel prints it: `S`, `R`, `R+`, `D|K`, ...
     pub fn letters(&self, prev_state: u64) -> String {
-        let mut out = if self.is_runnable(prev_state) {
-            "R".to_string()
-        } else {
-            self.table.names(prev_state)
-        };
+        let mut out = if self.is_runnable(prev_state) { "R".to_string() } else { self.table.names(prev_state) };
         if self.is_preempted(prev_state) {
             out.push('+');
         }
@@ -154,9 +147,8 @@ fn split_argument(text: &str) -> Option<(&str, &str)> {
 
 /// Whether `name` stands in `text` as a whole word.
 fn mentions(text: &str, name: &str) -> bool {
-    text.match_indices(name).any(|(at, _)| {
-        !text[at + name.len()..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
-    })
+    text.match_indices(name)
+        .any(|(at, _)| !text[at + name.len()..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_'))
 }
 
 fn parse_call(first: &str, after: &str) -> Option<FlagTable> {
@@ -173,11 +165,7 @@ fn parse_call(first: &str, after: &str) -> Option<FlagTable> {
         entries.push((evaluate(value)?, unquote(name)));
         rest = next;
     }
-    Some(FlagTable {
-        mask,
-        delimiter: unquote(delimiter),
-        entries,
-    })
+    Some(FlagTable { mask, delimiter: unquote(delimiter), entries })
 }
 
 /// `0x01, "S"` → its two halves, the comma before the string.
@@ -189,10 +177,7 @@ fn split_last_comma(entry: &str) -> Option<(&str, &str)> {
 
 fn unquote(text: &str) -> String {
     let text = text.trim();
-    text.strip_prefix('"')
-        .and_then(|t| t.strip_suffix('"'))
-        .unwrap_or(text)
-        .to_string()
+    text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).unwrap_or(text).to_string()
 }
 
 /// A constant expression of numbers, parentheses and `| & ^ + - << >> * ~`.
@@ -207,19 +192,13 @@ pub(crate) fn evaluate(text: &str) -> Option<u64> {
             if !operand_next {
                 return None;
             }
-            let end = rest
-                .find(|c: char| !c.is_ascii_alphanumeric())
-                .unwrap_or(rest.len());
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
             values.push(number(&rest[..end])?);
             operand_next = false;
             rest = rest[end..].trim_start();
             continue;
         }
-        let token = if rest.starts_with("<<") || rest.starts_with(">>") {
-            &rest[..2]
-        } else {
-            rest.get(..1)?
-        };
+        let token = if rest.starts_with("<<") || rest.starts_with(">>") { &rest[..2] } else { rest.get(..1)? };
         match token {
             "(" | "~" if operand_next => operators.push(token),
             ")" if !operand_next => loop {
@@ -229,10 +208,7 @@ pub(crate) fn evaluate(text: &str) -> Option<u64> {
                 }
             },
             "|" | "&" | "^" | "+" | "-" | "*" | "<<" | ">>" if !operand_next => {
-                while operators
-                    .last()
-                    .is_some_and(|top| *top != "(" && binds(top) >= binds(token))
-                {
+                while operators.last().is_some_and(|top| *top != "(" && binds(top) >= binds(token)) {
                     apply(operators.pop()?, &mut values)?;
                 }
                 operators.push(token);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::bytes::Endian;
 use crate::error::Error;
 use crate::field::{FieldRef, RawEvent};
+use crate::flags::evaluate;
 
 /// Where the bytes of a field are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -77,18 +78,14 @@ impl EventFormat {
             if let Some(value) = line.strip_prefix("name:") {
                 name = Some(value.trim().to_string());
             } else if let Some(value) = line.strip_prefix("ID:") {
-                let number: u16 = value
-                    .trim()
-                    .parse()
-                    .map_err(|_| format!("ID is not a number of 16 bits: {:?}", value.trim()))?;
+                let number: u16 =
+                    value.trim().parse().map_err(|_| format!("ID is not a number of 16 bits: {:?}", value.trim()))?;
                 id = Some(number);
             } else if line.starts_with("field") {
                 fields.push(Field::parse(line)?);
             } else if let Some(value) = line.strip_prefix("print fmt:") {
                 // The print format is the last thing in the file and may hold line breaks.
-                let from = rest
-                    .find("print fmt:")
-                    .map_or(0, |at| at + "print fmt:".len());
+                let from = rest.find("print fmt:").map_or(0, |at| at + "print fmt:".len());
                 print_fmt = rest.get(from..).unwrap_or(value).trim().to_string();
                 break;
             }
@@ -119,12 +116,7 @@ impl EventFormat {
             None => Err(Error::NoField {
                 event: format!("{}:{}", self.system, self.name),
                 wanted: name.to_string(),
-                have: self
-                    .fields
-                    .iter()
-                    .map(|f| f.name.as_str())
-                    .collect::<Vec<_>>()
-                    .join(", "),
+                have: self.fields.iter().map(|f| f.name.as_str()).collect::<Vec<_>>().join(", "),
             }),
         }
     }
@@ -144,9 +136,7 @@ impl Field {
         };
         let offset = number("offset").ok_or_else(|| bad("no offset"))?;
         let size = number("size").ok_or_else(|| bad("no size"))?;
-        offset
-            .checked_add(size)
-            .ok_or_else(|| bad("offset and size too large"))?;
+        offset.checked_add(size).ok_or_else(|| bad("offset and size too large"))?;
         let (name, type_text) = split_declaration(declaration.trim());
         if name.is_empty() {
             return Err(bad("no field name"));
@@ -156,14 +146,7 @@ impl Field {
             Some(value) => value != 0,
             None => !type_text.contains("unsigned") && !type_text.contains('*'),
         };
-        Ok(Field {
-            name,
-            type_text,
-            offset,
-            size,
-            signed,
-            kind,
-        })
+        Ok(Field { name, type_text, offset, size, signed, kind })
     }
 }
 
@@ -177,22 +160,13 @@ fn split_declaration(declaration: &str) -> (String, String) {
     let ident = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.' || c == '-';
     // `void (*func)(int)`: the name is inside the first parentheses.
     if let Some((before, after)) = body.split_once("(*") {
-        let name: String = after
-            .trim_start()
-            .chars()
-            .take_while(|&c| ident(c))
-            .collect();
+        let name: String = after.trim_start().chars().take_while(|&c| ident(c)).collect();
         let tail = &after.trim_start()[name.len()..];
         return (name, format!("{before}(*{tail}{brackets}"));
     }
-    let at = body.rfind(|c| !ident(c)).map_or(0, |at| {
-        at + body[at..].chars().next().map_or(1, char::len_utf8)
-    });
+    let at = body.rfind(|c| !ident(c)).map_or(0, |at| at + body[at..].chars().next().map_or(1, char::len_utf8));
     let (type_part, name) = body.split_at(at);
-    (
-        name.to_string(),
-        format!("{}{brackets}", type_part.trim_end()),
-    )
+    (name.to_string(), format!("{}{brackets}", type_part.trim_end()))
 }
 
 fn field_kind(type_text: &str, size: u32) -> FieldKind {
@@ -202,22 +176,20 @@ fn field_kind(type_text: &str, size: u32) -> FieldKind {
     if type_text.starts_with("__rel_loc") {
         return FieldKind::RelLoc;
     }
-    let Some((element, count)) = type_text.strip_suffix(']').and_then(|t| t.rsplit_once('['))
-    else {
-        return FieldKind::Scalar;
-    };
+    // `char buf[]`, in old kernels `char buf`: what is left of the event.
     if size == 0 {
         return FieldKind::Array { len: 0 };
     }
-    // The count may be a name (`TASK_COMM_LEN`); then the element's own size tells.
-    let len = count.trim().parse().unwrap_or_else(|_| {
+    let Some((element, count)) = type_text.strip_suffix(']').and_then(|t| t.rsplit_once('[')) else {
+        return FieldKind::Scalar;
+    };
+    // The count may be a sum (`32 + 2`) or a name (`TASK_COMM_LEN`); of a name the
+    // element's own size tells.
+    let count = evaluate(count).and_then(|count| u32::try_from(count).ok());
+    let len = count.filter(|&len| len > 0).unwrap_or_else(|| {
         let element = element.trim();
-        let width = if element.ends_with("char") || matches!(element, "u8" | "__u8" | "s8") {
-            1
-        } else {
-            size
-        };
-        size / width
+        let bytes = element.ends_with("char") || matches!(element, "u8" | "__u8" | "s8" | "__s8");
+        if bytes { size } else { 1 }
     });
     FieldKind::Array { len }
 }
@@ -294,8 +266,7 @@ impl Formats {
         }
         let at = self.events.len();
         self.by_id.insert(event.id, at);
-        self.by_name
-            .insert((event.system.clone(), event.name.clone()), at);
+        self.by_name.insert((event.system.clone(), event.name.clone()), at);
         self.events.push(Arc::new(event));
     }
 
@@ -306,9 +277,7 @@ impl Formats {
 
     /// The event of that name.
     pub fn by_name(&self, system: &str, name: &str) -> Option<&EventFormat> {
-        self.by_name
-            .get(&(system.to_string(), name.to_string()))
-            .map(|&at| &*self.events[at])
+        self.by_name.get(&(system.to_string(), name.to_string())).map(|&at| &*self.events[at])
     }
 
     /// The event of that name.
@@ -316,17 +285,12 @@ impl Formats {
     /// # Errors
     /// [`Error::NoEvent`].
     pub fn event(&self, system: &str, name: &str) -> Result<&EventFormat, Error> {
-        self.by_name(system, name).ok_or_else(|| Error::NoEvent {
-            wanted: format!("{system}:{name}"),
-        })
+        self.by_name(system, name).ok_or_else(|| Error::NoEvent { wanted: format!("{system}:{name}") })
     }
 
     /// All events of that name whatever their system, by system.
     pub fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a EventFormat> + 'a {
-        self.by_name
-            .iter()
-            .filter(move |((_, n), _)| n == name)
-            .map(|(_, &at)| &*self.events[at])
+        self.by_name.iter().filter(move |((_, n), _)| n == name).map(|(_, &at)| &*self.events[at])
     }
 
     /// All events, by id.

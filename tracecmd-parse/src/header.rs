@@ -30,9 +30,7 @@ pub(crate) fn read_initial(source: &Source) -> Result<Initial, Error> {
         "6" => 6,
         "7" => 7,
         _ => {
-            return Err(Error::Version {
-                found: format!("{version:?}"),
-            });
+            return Err(Error::Version { found: format!("{version:?}") });
         }
     };
     let offset = walk.offset();
@@ -97,20 +95,11 @@ fn check_magic(source: &Source) -> Result<(), Error> {
         return Ok(());
     }
     if !first.is_empty() && MAGIC.starts_with(first) {
-        return Err(Error::Truncated {
-            what: "magic",
-            offset: 0,
-            need: MAGIC.len() as u64,
-            have: n as u64,
-        });
+        return Err(Error::Truncated { what: "magic", offset: 0, need: MAGIC.len() as u64, have: n as u64 });
     }
-    let printable = first
-        .iter()
-        .all(|&b| b.is_ascii_graphic() || b.is_ascii_whitespace());
+    let printable = first.iter().all(|&b| b.is_ascii_graphic() || b.is_ascii_whitespace());
     let kind = if printable { "text " } else { "" };
-    Err(Error::NotTraceDat {
-        found: format!("{kind}{}", quote(first)),
-    })
+    Err(Error::NotTraceDat { found: format!("{kind}{}", quote(first)) })
 }
 
 pub(crate) fn check_page_size(offset: u64, page_size: u32) -> Result<u32, Error> {
@@ -174,12 +163,7 @@ fn page_layout(page: &str, at: u64, page_size: u32, endian: Endian) -> Result<Pa
     };
     let get = |field: &'static str, key: &str| {
         number(field, key).ok_or_else(|| {
-            Error::invalid(
-                "header_page text",
-                at,
-                format!("field {field} with {key}"),
-                quote(page.as_bytes()),
-            )
+            Error::invalid("header_page text", at, format!("field {field} with {key}"), quote(page.as_bytes()))
         })
     };
     let must = |what: &str, found: u32, allowed: &[u32]| {
@@ -187,24 +171,14 @@ fn page_layout(page: &str, at: u64, page_size: u32, endian: Endian) -> Result<Pa
             return Ok(found);
         }
         let expected = format!("{what} {allowed:?}");
-        Err(Error::invalid(
-            "header_page text",
-            at,
-            expected,
-            found.to_string(),
-        ))
+        Err(Error::invalid("header_page text", at, expected, found.to_string()))
     };
     must("timestamp offset", get("timestamp", "offset")?, &[0])?;
     must("timestamp size", get("timestamp", "size")?, &[8])?;
     must("commit offset", get("commit", "offset")?, &[8])?;
     let commit_size = must("commit size", get("commit", "size")?, &[4, 8])?;
     let data_offset = must("data offset", get("data", "offset")?, &[8 + commit_size])?;
-    Ok(PageLayout {
-        endian,
-        page_size,
-        commit_size,
-        data_offset,
-    })
+    Ok(PageLayout { endian, page_size, commit_size, data_offset })
 }
 
 /// Formats of the `ftrace` system.
@@ -224,12 +198,7 @@ pub(crate) fn read_event_formats(walk: &mut Walk<'_>, formats: &mut Formats) -> 
     Ok(())
 }
 
-fn read_formats(
-    walk: &mut Walk<'_>,
-    count: u32,
-    system: &str,
-    formats: &mut Formats,
-) -> Result<(), Error> {
+fn read_formats(walk: &mut Walk<'_>, count: u32, system: &str, formats: &mut Formats) -> Result<(), Error> {
     for _ in 0..count {
         let size = walk.u64("size of an event format")?;
         let format = text(&walk.take(size, "event format")?);

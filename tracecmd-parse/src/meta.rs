@@ -80,10 +80,7 @@ impl Meta {
         let clock = self.clock.as_deref()?;
         Some(
             clock.starts_with("mono")
-                || matches!(
-                    clock,
-                    "local" | "global" | "perf" | "boot" | "tai" | "uptime" | "tsc2nsec"
-                ),
+                || matches!(clock, "local" | "global" | "perf" | "boot" | "tai" | "uptime" | "tsc2nsec"),
         )
     }
 

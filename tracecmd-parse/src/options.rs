@@ -67,19 +67,11 @@ pub(crate) struct Opt {
 pub(crate) fn next(walk: &mut Walk<'_>, v6: bool) -> Result<Opt, Error> {
     let id = walk.u16("option number")?;
     if v6 && id == DONE {
-        return Ok(Opt {
-            id,
-            offset: walk.offset(),
-            data: Vec::new(),
-        });
+        return Ok(Opt { id, offset: walk.offset(), data: Vec::new() });
     }
     let size = walk.u32("option size")?;
     let offset = walk.offset();
-    Ok(Opt {
-        id,
-        offset,
-        data: walk.take(u64::from(size), "option data")?,
-    })
+    Ok(Opt { id, offset, data: walk.take(u64::from(size), "option data")? })
 }
 
 /// Notes the option, and takes what does not depend on the version.
@@ -142,10 +134,7 @@ fn strtoll(text: &str) -> i64 {
     let value = digits
         .chars()
         .map_while(|c| c.to_digit(base))
-        .fold(0i64, |v, d| {
-            v.saturating_mul(i64::from(base))
-                .saturating_add(i64::from(d))
-        });
+        .fold(0i64, |v, d| v.saturating_mul(i64::from(base)).saturating_add(i64::from(d)));
     if negative { -value } else { value }
 }
 

@@ -81,22 +81,14 @@ impl PageWalk {
     ///
     /// # Errors
     /// What is wrong with the header.
-    pub fn new(
-        page: &[u8],
-        layout: &PageLayout,
-    ) -> Result<(PageWalk, Option<Missed>), &'static str> {
+    pub fn new(page: &[u8], layout: &PageLayout) -> Result<(PageWalk, Option<Missed>), &'static str> {
         let header = layout.data_offset as usize;
         if page.len() < header {
             return Err("page ends inside its header");
         }
-        let ts = layout
-            .endian
-            .u64(page, 0)
-            .ok_or("page ends inside its time stamp")?;
-        let commit = layout
-            .endian
-            .uint(page, 8, layout.commit_size as usize)
-            .ok_or("page ends inside its commit word")?;
+        let ts = layout.endian.u64(page, 0).ok_or("page ends inside its time stamp")?;
+        let commit =
+            layout.endian.uint(page, 8, layout.commit_size as usize).ok_or("page ends inside its commit word")?;
         let size = commit & COMMIT_MASK;
         if size > u64::from(layout.page_size.saturating_sub(layout.data_offset)) {
             return Err("committed size is larger than the page");
@@ -109,12 +101,7 @@ impl PageWalk {
                 None
             },
         });
-        let walk = PageWalk {
-            ts,
-            next: layout.data_offset,
-            end: end.min(page.len()) as u32,
-            cut: end > page.len(),
-        };
+        let walk = PageWalk { ts, next: layout.data_offset, end: end.min(page.len()) as u32, cut: end > page.len() };
         Ok((walk, missed))
     }
 
@@ -189,11 +176,7 @@ impl PageWalk {
                 Some(next) if next <= self.end => {
                     self.ts = self.ts.wrapping_add(u64::from(delta));
                     self.next = next;
-                    return Step::Event {
-                        ts: self.ts,
-                        at: data,
-                        len,
-                    };
+                    return Step::Event { ts: self.ts, at: data, len };
                 }
                 _ => return self.broken(at, "event reaches beyond the committed bytes"),
             }
@@ -216,11 +199,7 @@ impl PageWalk {
     }
 
     fn broken(&mut self, at: u32, why: &'static str) -> Step {
-        let why = if self.cut {
-            "the file ends inside this page"
-        } else {
-            why
-        };
+        let why = if self.cut { "the file ends inside this page" } else { why };
         self.next = self.end;
         self.cut = false;
         Step::Damaged { at, why }
@@ -233,9 +212,5 @@ fn absolute(value: u64, before: u64) -> u64 {
         return value;
     }
     let full = value | (before & ABSOLUTE_MSB);
-    if full < before {
-        full.wrapping_add(1 << 59)
-    } else {
-        full
-    }
+    if full < before { full.wrapping_add(1 << 59) } else { full }
 }

@@ -32,9 +32,7 @@ impl Select {
 
     /// The buffer (trace instance) of that name.
     pub fn buffer(name: impl Into<String>) -> Select {
-        Select {
-            buffer: name.into(),
-        }
+        Select { buffer: name.into() }
     }
 }
 
@@ -75,10 +73,7 @@ impl TraceFile {
         let path = path.as_ref();
         Source::open(path)
             .and_then(TraceFile::read)
-            .map(|trace| TraceFile {
-                path: Some(path.to_path_buf()),
-                ..trace
-            })
+            .map(|trace| TraceFile { path: Some(path.to_path_buf()), ..trace })
             .map_err(|error| in_file(Some(path), error))
     }
 
@@ -92,11 +87,8 @@ impl TraceFile {
 
     fn read(source: Source) -> Result<TraceFile, Error> {
         let initial = header::read_initial(&source)?;
-        let (meta, formats) = if initial.meta.version < 7 {
-            v6::read(&source, initial)?
-        } else {
-            v7::read(&source, initial)?
-        };
+        let (meta, formats) =
+            if initial.meta.version < 7 { v6::read(&source, initial)? } else { v7::read(&source, initial)? };
         if meta.cpus > CPUS_MAX {
             return Err(Error::Limit {
                 what: "number of CPUs",
@@ -105,12 +97,7 @@ impl TraceFile {
                 limit: u64::from(CPUS_MAX),
             });
         }
-        Ok(TraceFile {
-            path: None,
-            source,
-            meta,
-            formats,
-        })
+        Ok(TraceFile { path: None, source, meta, formats })
     }
 
     /// The text of /proc/kallsyms as it was stored, `None` if it was not.
@@ -146,17 +133,10 @@ impl TraceFile {
             let have: Vec<String> = self.meta.buffers.iter().map(|b| name(&b.name)).collect();
             Error::NoBuffer {
                 wanted: name(&select.buffer),
-                have: if have.is_empty() {
-                    "none".to_string()
-                } else {
-                    have.join(", ")
-                },
+                have: if have.is_empty() { "none".to_string() } else { have.join(", ") },
             }
         })?;
-        let type_at = self
-            .formats
-            .common()
-            .map_or(0, |common| common.common_type.offset() as usize);
+        let type_at = self.formats.common().map_or(0, |common| common.common_type.offset() as usize);
         let shared = Shared {
             source: &self.source,
             layout: buffer.layout,
@@ -168,11 +148,7 @@ impl TraceFile {
             gaps: Vec::new(),
             buffer: buffer.name.clone(),
         };
-        let streams = buffer
-            .cpus
-            .iter()
-            .map(|data| Stream::new(data, buffer.compressed))
-            .collect();
+        let streams = buffer.cpus.iter().map(|data| Stream::new(data, buffer.compressed)).collect();
         Merge::new(shared, streams, self.meta.gaps.clone())
     }
 }
@@ -197,9 +173,6 @@ impl TraceReader for TraceFile {
 fn in_file(path: Option<&Path>, error: Error) -> Error {
     match path {
         None => error,
-        Some(path) => Error::InFile {
-            path: path.to_path_buf(),
-            error: Box::new(error),
-        },
+        Some(path) => Error::InFile { path: path.to_path_buf(), error: Box::new(error) },
     }
 }

@@ -41,17 +41,11 @@ impl Source {
         }
         let file = File::open(path)?;
         let len = file.metadata()?.len();
-        Ok(Source {
-            inner: Inner::File(file),
-            len,
-        })
+        Ok(Source { inner: Inner::File(file), len })
     }
 
     pub(crate) fn memory(bytes: Vec<u8>) -> Source {
-        Source {
-            len: bytes.len() as u64,
-            inner: Inner::Memory(bytes),
-        }
+        Source { len: bytes.len() as u64, inner: Inner::Memory(bytes) }
     }
 
     /// Bytes in it when it was opened.
@@ -88,20 +82,10 @@ impl Source {
     }
 
     /// Fills `out` from `offset`, or says how much was missing.
-    pub(crate) fn read_exact(
-        &self,
-        offset: u64,
-        out: &mut [u8],
-        what: &'static str,
-    ) -> Result<(), Error> {
+    pub(crate) fn read_exact(&self, offset: u64, out: &mut [u8], what: &'static str) -> Result<(), Error> {
         let have = self.read_at(offset, out)?;
         if have < out.len() {
-            return Err(Error::Truncated {
-                what,
-                offset,
-                need: out.len() as u64,
-                have: have as u64,
-            });
+            return Err(Error::Truncated { what, offset, need: out.len() as u64, have: have as u64 });
         }
         Ok(())
     }

@@ -76,15 +76,9 @@ impl Stream {
         let rest = if data.size == 0 {
             Rest::Plain { offset: 0, size: 0 }
         } else if compressed {
-            Rest::ChunkList {
-                offset: data.offset,
-                size: data.size,
-            }
+            Rest::ChunkList { offset: data.offset, size: data.size }
         } else {
-            Rest::Plain {
-                offset: data.offset,
-                size: data.size,
-            }
+            Rest::Plain { offset: data.offset, size: data.size }
         };
         Stream {
             cpu: data.cpu,
@@ -154,17 +148,8 @@ impl Stream {
     }
 
     fn gap(&mut self, shared: &mut Shared<'_>, offset: u64, bytes: Option<u64>, what: String) {
-        shared.gaps.push(Gap {
-            buffer: Some(shared.buffer.clone()),
-            cpu: Some(self.cpu),
-            offset,
-            bytes,
-            what,
-        });
-        self.head = Some(Head::Lost {
-            ts: self.last_ts,
-            count: None,
-        });
+        shared.gaps.push(Gap { buffer: Some(shared.buffer.clone()), cpu: Some(self.cpu), offset, bytes, what });
+        self.head = Some(Head::Lost { ts: self.last_ts, count: None });
     }
 
     /// Goes to the next page. `false` at the end of the buffer. Sets the head if
@@ -191,10 +176,7 @@ impl Stream {
                 self.walk = Some(walk);
                 if let Some(missed) = missed {
                     self.last_ts = ts;
-                    self.head = Some(Head::Lost {
-                        ts,
-                        count: missed.count,
-                    });
+                    self.head = Some(Head::Lost { ts, count: missed.count });
                 }
             }
             Err(why) => self.damaged(shared, 0, why),
@@ -214,12 +196,7 @@ impl Stream {
         }
     }
 
-    fn plain_block(
-        &mut self,
-        shared: &mut Shared<'_>,
-        offset: u64,
-        size: u64,
-    ) -> Result<bool, Error> {
+    fn plain_block(&mut self, shared: &mut Shared<'_>, offset: u64, size: u64) -> Result<bool, Error> {
         let want = (PAGES_AT_ONCE as u64 * u64::from(shared.layout.page_size)).min(size);
         let here = shared.source.len().saturating_sub(offset).min(want);
         self.block.resize(here as usize, 0);
@@ -227,47 +204,26 @@ impl Stream {
         self.block.truncate(n);
         self.block_offset = offset;
         if n as u64 == want {
-            self.rest = Rest::Plain {
-                offset: offset + want,
-                size: size - want,
-            };
+            self.rest = Rest::Plain { offset: offset + want, size: size - want };
             return Ok(true);
         }
         // Cut: read what there is, then say what is missing.
         self.rest = Rest::Plain { offset: 0, size: 0 };
         if n == 0 {
-            self.gap(
-                shared,
-                offset,
-                Some(size),
-                "the file ends before this CPU's data do".into(),
-            );
+            self.gap(shared, offset, Some(size), "the file ends before this CPU's data do".into());
             return Ok(true);
         }
         // The next call tells what is missing.
-        self.rest = Rest::Plain {
-            offset: offset + n as u64,
-            size: size - n as u64,
-        };
+        self.rest = Rest::Plain { offset: offset + n as u64, size: size - n as u64 };
         Ok(true)
     }
 
-    fn chunk_list(
-        &mut self,
-        shared: &mut Shared<'_>,
-        offset: u64,
-        size: u64,
-    ) -> Result<bool, Error> {
+    fn chunk_list(&mut self, shared: &mut Shared<'_>, offset: u64, size: u64) -> Result<bool, Error> {
         let mut word = [0; 4];
         let n = shared.source.read_at(offset, &mut word)?;
         let Some(left) = shared.layout.endian.u32(&word[..n], 0) else {
             self.rest = Rest::Plain { offset: 0, size: 0 };
-            self.gap(
-                shared,
-                offset,
-                Some(size),
-                "the file ends before this CPU's data do".into(),
-            );
+            self.gap(shared, offset, Some(size), "the file ends before this CPU's data do".into());
             return Ok(true);
         };
         let offset = offset + 4;
@@ -277,13 +233,7 @@ impl Stream {
         self.next_block(shared)
     }
 
-    fn chunk(
-        &mut self,
-        shared: &mut Shared<'_>,
-        offset: u64,
-        left: u32,
-        end: u64,
-    ) -> Result<bool, Error> {
+    fn chunk(&mut self, shared: &mut Shared<'_>, offset: u64, left: u32, end: u64) -> Result<bool, Error> {
         let stop = |stream: &mut Stream, shared: &mut Shared<'_>, what: String| {
             stream.rest = Rest::Plain { offset: 0, size: 0 };
             let bytes = end.saturating_sub(offset);
@@ -293,60 +243,31 @@ impl Stream {
         let endian = shared.layout.endian;
         let mut words = [0; 8];
         let n = shared.source.read_at(offset, &mut words)?;
-        let (Some(packed), Some(size)) = (endian.u32(&words[..n], 0), endian.u32(&words[..n], 4))
-        else {
-            return stop(
-                self,
-                shared,
-                "the file ends before this CPU's data do".into(),
-            );
+        let (Some(packed), Some(size)) = (endian.u32(&words[..n], 0), endian.u32(&words[..n], 4)) else {
+            return stop(self, shared, "the file ends before this CPU's data do".into());
         };
         let data = offset + 8;
         let next = data + u64::from(packed);
         if next > end {
-            return stop(
-                self,
-                shared,
-                format!("chunk of {packed} bytes reaches beyond this CPU's data"),
-            );
+            return stop(self, shared, format!("chunk of {packed} bytes reaches beyond this CPU's data"));
         }
         if next > shared.source.len() {
             return stop(self, shared, "the file ends inside a chunk".into());
         }
         let limit = CHUNK_MIN_LIMIT.max(CHUNK_PAGES_MAX * u64::from(shared.layout.page_size));
         if u64::from(size) > limit {
-            return stop(
-                self,
-                shared,
-                format!("chunk of {size} bytes decompressed, the limit is {limit}"),
-            );
+            return stop(self, shared, format!("chunk of {size} bytes decompressed, the limit is {limit}"));
         }
         let grows = u64::from(size).saturating_sub(self.block.capacity() as u64);
         if shared.chunk_bytes + grows > CHUNKS_BUDGET {
-            return stop(
-                self,
-                shared,
-                format!("more than {CHUNKS_BUDGET} bytes of chunks at once"),
-            );
+            return stop(self, shared, format!("more than {CHUNKS_BUDGET} bytes of chunks at once"));
         }
         shared.packed.resize(packed as usize, 0);
-        shared
-            .source
-            .read_exact(data, &mut shared.packed, "chunk")?;
-        self.rest = Rest::Chunks {
-            offset: next,
-            left: left - 1,
-            end,
-        };
+        shared.source.read_exact(data, &mut shared.packed, "chunk")?;
+        self.rest = Rest::Chunks { offset: next, left: left - 1, end };
         self.block_offset = offset;
         let before = self.block.capacity() as u64;
-        let result = shared.decompressor.run(
-            &shared.packed,
-            size as usize,
-            &mut self.block,
-            "chunk",
-            offset,
-        );
+        let result = shared.decompressor.run(&shared.packed, size as usize, &mut self.block, "chunk", offset);
         shared.chunk_bytes += (self.block.capacity() as u64).saturating_sub(before);
         if let Err(error) = result {
             // What came out before the error is not trusted.

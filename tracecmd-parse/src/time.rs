@@ -65,21 +65,15 @@ impl TimeShift {
                     have: walk.left(),
                 });
             }
-            let mut column = || -> Result<Vec<i64>, Error> {
-                (0..samples).map(|_| Ok(walk.u64(WHAT)? as i64)).collect()
-            };
+            let mut column =
+                || -> Result<Vec<i64>, Error> { (0..samples).map(|_| Ok(walk.u64(WHAT)? as i64)).collect() };
             let (times, offsets, scalings) = (column()?, column()?, column()?);
             cpus.push(
                 times
                     .into_iter()
                     .zip(offsets)
                     .zip(scalings)
-                    .map(|((time, offset), scaling)| TimeSample {
-                        time,
-                        offset,
-                        scaling,
-                        fraction: 0,
-                    })
+                    .map(|((time, offset), scaling)| TimeSample { time, offset, scaling, fraction: 0 })
                     .collect::<Vec<_>>(),
             );
         }
@@ -92,11 +86,7 @@ impl TimeShift {
                 sample.fraction = walk.u64(WHAT)? as i64;
             }
         }
-        Ok(TimeShift {
-            peer_trace_id,
-            flags,
-            cpus,
-        })
+        Ok(TimeShift { peer_trace_id, flags, cpus })
     }
 
     fn apply(&self, cpu: u32, ts: i128) -> i128 {
@@ -141,9 +131,7 @@ pub(crate) struct TimeMap {
 impl TimeMap {
     pub(crate) fn new(meta: &Meta) -> TimeMap {
         TimeMap {
-            identity: meta.time_shift.is_none()
-                && meta.tsc_to_ns.is_none()
-                && meta.ts_offset_ns == 0,
+            identity: meta.time_shift.is_none() && meta.tsc_to_ns.is_none() && meta.ts_offset_ns == 0,
             shift: meta.time_shift.clone(),
             tsc: meta.tsc_to_ns,
             offset: meta.ts_offset_ns,

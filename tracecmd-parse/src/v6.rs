@@ -56,8 +56,7 @@ pub(crate) fn read(source: &Source, initial: Initial) -> Result<(Meta, Formats),
         read_clock(&mut walk, &mut meta);
     }
     let clock = meta.clock.clone();
-    meta.buffers
-        .push(buffer(String::new(), clock, layout, table));
+    meta.buffers.push(buffer(String::new(), clock, layout, table));
     for (at, name) in instances {
         let mut walk = Walk::file(source, at, source.len(), meta.endian);
         let mark = walk.take(10, "flyrecord mark of a buffer")?;
@@ -71,11 +70,7 @@ pub(crate) fn read(source: &Source, initial: Initial) -> Result<(Meta, Formats),
 fn text_at(walk: &mut Walk<'_>, size: u64, what: &'static str) -> Result<Option<Text>, Error> {
     let offset = walk.offset();
     walk.skip(size, what)?;
-    Ok((size > 0).then_some(Text {
-        offset,
-        size,
-        compressed: false,
-    }))
+    Ok((size > 0).then_some(Text { offset, size, compressed: false }))
 }
 
 fn check_mark(mark: &[u8], offset: u64) -> Result<(), Error> {
@@ -89,31 +84,17 @@ fn check_mark(mark: &[u8], offset: u64) -> Result<(), Error> {
         });
     }
     let found = crate::bytes::quote(mark);
-    Err(Error::invalid(
-        "section mark",
-        offset,
-        "\"flyrecord\\x00\"",
-        found,
-    ))
+    Err(Error::invalid("section mark", offset, "\"flyrecord\\x00\"", found))
 }
 
 fn cpu_table(walk: &mut Walk<'_>, cpus: u32) -> Result<Vec<CpuData>, Error> {
     let need = u64::from(cpus) * 16;
     if need > walk.left() {
-        return Err(Error::Truncated {
-            what: "table of CPU buffers",
-            offset: walk.offset(),
-            need,
-            have: walk.left(),
-        });
+        return Err(Error::Truncated { what: "table of CPU buffers", offset: walk.offset(), need, have: walk.left() });
     }
     (0..cpus)
         .map(|cpu| {
-            Ok(CpuData {
-                cpu,
-                offset: walk.u64("table of CPU buffers")?,
-                size: walk.u64("table of CPU buffers")?,
-            })
+            Ok(CpuData { cpu, offset: walk.u64("table of CPU buffers")?, size: walk.u64("table of CPU buffers")? })
         })
         .collect()
 }
@@ -123,9 +104,7 @@ fn cpu_table(walk: &mut Walk<'_>, cpus: u32) -> Result<Vec<CpuData>, Error> {
 fn read_clock(walk: &mut Walk<'_>, meta: &mut Meta) {
     let read = |walk: &mut Walk<'_>| -> Result<String, Error> {
         let size = walk.u64("size of the trace clock")?;
-        Ok(crate::bytes::text(
-            &walk.take(size.min(65536), "trace clock")?,
-        ))
+        Ok(crate::bytes::text(&walk.take(size.min(65536), "trace clock")?))
     };
     if let Ok(text) = read(walk)
         && let Some(clock) = options::chosen_clock(&text)
@@ -135,11 +114,5 @@ fn read_clock(walk: &mut Walk<'_>, meta: &mut Meta) {
 }
 
 fn buffer(name: String, clock: Option<String>, layout: PageLayout, cpus: Vec<CpuData>) -> Buffer {
-    Buffer {
-        name,
-        clock,
-        layout,
-        compressed: false,
-        cpus,
-    }
+    Buffer { name, clock, layout, compressed: false, cpus }
 }

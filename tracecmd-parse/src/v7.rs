@@ -70,32 +70,17 @@ pub(crate) fn read(source: &Source, initial: Initial) -> Result<(Meta, Formats),
                 header::read_cmdlines(&mut walk, &mut meta)?;
             }
             options::KALLSYMS => {
-                meta.kallsyms = Some(text_section(
-                    source,
-                    &meta,
-                    target("KALLSYMS option")?,
-                    opt.id,
-                )?);
+                meta.kallsyms = Some(text_section(source, &meta, target("KALLSYMS option")?, opt.id)?);
             }
             options::PRINTK => {
-                meta.printk_formats = Some(text_section(
-                    source,
-                    &meta,
-                    target("PRINTK option")?,
-                    opt.id,
-                )?);
+                meta.printk_formats = Some(text_section(source, &meta, target("PRINTK option")?, opt.id)?);
             }
             options::BUFFER | options::BUFFER_TEXT => buffers.push(opt),
             _ => {}
         }
     }
     let Some(layout) = layout else {
-        return Err(Error::invalid(
-            "options",
-            first,
-            "a HEADER_INFO option",
-            "none",
-        ));
+        return Err(Error::invalid("options", first, "a HEADER_INFO option", "none"));
     };
     read_buffers(source, &mut meta, layout, &buffers)?;
     Ok((meta, formats))
@@ -112,21 +97,9 @@ fn options_chain(source: &Source, meta: &Meta, first: u64) -> Result<Vec<Opt>, E
         if !seen.insert(at) {
             let expected = "a chain that ends";
             let found = "a loop";
-            return Err(Error::invalid(
-                "chain of option sections",
-                at,
-                expected,
-                found,
-            ));
+            return Err(Error::invalid("chain of option sections", at, expected, found));
         }
-        let bytes = section_bytes(
-            source,
-            meta,
-            at,
-            options::DONE,
-            "options section",
-            &mut decompressor,
-        )?;
+        let bytes = section_bytes(source, meta, at, options::DONE, "options section", &mut decompressor)?;
         // Sections may overlap in a hostile file: bound what is kept of them together.
         budget = budget.checked_sub(bytes.len() as u64).ok_or(Error::Limit {
             what: "size of all options together",
@@ -149,32 +122,17 @@ fn options_chain(source: &Source, meta: &Meta, first: u64) -> Result<Vec<Opt>, E
     Ok(all)
 }
 
-fn section_header(
-    source: &Source,
-    meta: &Meta,
-    at: u64,
-    id: u16,
-    what: &'static str,
-) -> Result<Section, Error> {
+fn section_header(source: &Source, meta: &Meta, at: u64, id: u16, what: &'static str) -> Result<Section, Error> {
     let mut walk = Walk::file(source, at, source.len(), meta.endian);
     let found = walk.u16(what)?;
     if found != id {
         let expected = format!("section {id}");
-        return Err(Error::invalid(
-            what,
-            at,
-            expected,
-            format!("section {found}"),
-        ));
+        return Err(Error::invalid(what, at, expected, format!("section {found}")));
     }
     let flags = walk.u16(what)?;
     walk.skip(4, what)?;
     let size = walk.u64(what)?;
-    Ok(Section {
-        compressed: flags & COMPRESSED != 0,
-        data: walk.offset(),
-        size,
-    })
+    Ok(Section { compressed: flags & COMPRESSED != 0, data: walk.offset(), size })
 }
 
 /// The bytes of a section, decompressed.
@@ -194,12 +152,7 @@ fn section_bytes(
     let packed = walk.u32(what)?;
     let size = walk.u32(what)?;
     if u64::from(size) > SECTION_MAX {
-        return Err(Error::Limit {
-            what,
-            offset: section.data,
-            found: u64::from(size),
-            limit: SECTION_MAX,
-        });
+        return Err(Error::Limit { what, offset: section.data, found: u64::from(size), limit: SECTION_MAX });
     }
     let input = walk.take(u64::from(packed), what)?;
     let mut out = Vec::new();
@@ -209,11 +162,7 @@ fn section_bytes(
 
 fn text_section(source: &Source, meta: &Meta, at: u64, id: u16) -> Result<Text, Error> {
     let section = section_header(source, meta, at, id, "text section")?;
-    Ok(Text {
-        offset: section.data,
-        size: section.size,
-        compressed: section.compressed,
-    })
+    Ok(Text { offset: section.data, size: section.size, compressed: section.compressed })
 }
 
 /// Reads a text that was left in the file: a 4-byte length, then the text.
@@ -238,24 +187,13 @@ pub(crate) fn read_text(source: &Source, meta: &Meta, text: Text) -> Result<Vec<
     }
     let input = walk.take(u64::from(packed), "text section")?;
     let mut out = Vec::new();
-    Decompressor::new(meta.compression).run(
-        &input,
-        size as usize,
-        &mut out,
-        "text section",
-        text.offset,
-    )?;
+    Decompressor::new(meta.compression).run(&input, size as usize, &mut out, "text section", text.offset)?;
     let mut walk = Walk::memory(&out, text.offset, meta.endian);
     let size = walk.u32("text section")?;
     walk.take(u64::from(size), "text section")
 }
 
-fn read_buffers(
-    source: &Source,
-    meta: &mut Meta,
-    layout: PageLayout,
-    opts: &[&Opt],
-) -> Result<(), Error> {
+fn read_buffers(source: &Source, meta: &mut Meta, layout: PageLayout, opts: &[&Opt]) -> Result<(), Error> {
     let mut text_only = false;
     for opt in opts {
         let mut walk = Walk::memory(&opt.data, opt.offset, meta.endian);
@@ -300,19 +238,11 @@ fn read_buffers(
         if name.is_empty() && meta.clock.is_none() {
             meta.clock.clone_from(&clock);
         }
-        meta.cpus = meta.cpus.max(
-            cpus.iter()
-                .map(|c| c.cpu.saturating_add(1))
-                .max()
-                .unwrap_or(0),
-        );
+        meta.cpus = meta.cpus.max(cpus.iter().map(|c| c.cpu.saturating_add(1)).max().unwrap_or(0));
         meta.buffers.push(Buffer {
             name,
             clock,
-            layout: PageLayout {
-                page_size,
-                ..layout
-            },
+            layout: PageLayout { page_size, ..layout },
             compressed: section.compressed,
             cpus,
         });
