@@ -32,10 +32,13 @@ pub enum Step {
         /// Length of the idle period, ns.
         idle_ns: u64,
     },
-    /// A task was made on a CPU: its hidden state starts anew.
+    /// A task was made on a CPU: its recent_used_cpu starts anew, its wakee_flips, their decay stamp and last_wakee are
+    /// copies of the parent's (`dup_task_struct()` copies them, nothing resets them; seen so in recordings).
     Fork {
         /// The new task.
         p: TaskId,
+        /// Its parent; `None`: not known, or nothing to copy.
+        parent: Option<TaskId>,
         /// `task_cpu()` at the time, the first recent_used_cpu.
         cpu: Cpu,
     },
