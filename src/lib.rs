@@ -8,6 +8,7 @@ pub mod compare;
 pub mod cpumask;
 pub mod fair;
 pub mod machine;
+pub mod replay;
 pub mod topology;
 pub mod units;
 pub mod wakeup;

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! One machine's notices × implementations → settled decisions, totals. Pure, and bounded in memory.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::compare::{Class, Verdict, compare};
+use crate::fair::{Decision, Implementation, Step, Walk};
+use crate::machine::{Inputs, Notice, Provenance, RecordedWakeup, State};
+use crate::replay::filter::Filter;
+use crate::replay::totals::{Column, CommCount, Comparison, InputUse, Role, Totals, keep_top};
+use crate::units::{Comm, Cpu};
+
+/// Decisions that may wait for their recorded choice at a time. A queued wakeup tells its choice when the target gets
+/// to it, milliseconds later at most; a whole machine's worth of those fits many times over.
+const PENDING_MAX: usize = 4096;
+
+/// Names counted apart for each comparison; later ones are left out of the table of names (and nowhere else).
+const COMMS_MAX: usize = 4096;
+
+/// What the recorded kernel chose, as far as the trace tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Choice {
+    /// What the scheduling class returned.
+    pub class_cpu: Option<Cpu>,
+    /// Where the task went.
+    pub final_cpu: Option<Cpu>,
+}
+
+impl Choice {
+    /// The class's answer, else where the task went.
+    pub fn cpu(&self) -> Option<Cpu> {
+        self.class_cpu.or(self.final_cpu)
+    }
+
+    /// Whether `decision` is this choice; `None` where nothing is known of it.
+    pub fn is(&self, decision: &Decision) -> Option<bool> {
+        self.class_cpu
+            .map(|cpu| cpu == decision.class_cpu)
+            .or_else(|| self.final_cpu.map(|cpu| cpu == decision.final_cpu))
+    }
+}
+
+/// One decision of every implementation, with all that will be known of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// The recorded call.
+    pub recorded: RecordedWakeup,
+    /// What the recorded kernel chose.
+    pub choice: Choice,
+    /// One for each implementation, in their order.
+    pub decisions: Vec<Decision>,
+    /// For each decision, whether it is outside of the wakee's affinity.
+    pub wrong: Vec<bool>,
+    /// For each patched implementation, against the baseline.
+    pub verdicts: Vec<Verdict>,
+    /// Whether an assumed or unknown sync flag made no difference to any implementation.
+    pub sync_insensitive: bool,
+}
+
+/// An implementation and what it is here.
+pub struct Contestant {
+    /// Baseline, patched, or the model of the recorded kernel.
+    pub role: Role,
+    /// The implementation.
+    pub implementation: Box<dyn Implementation>,
+}
+
+/// Which wakeup `explain` wants to see with its walks.
+#[derive(Debug, Clone)]
+pub struct Explained {
+    /// The state at its moment.
+    pub state: State,
+    /// The decision and all about it; the choice comes with [`Driver::finish`] at the latest.
+    pub row: Row,
+    /// For each implementation its walk.
+    pub walks: Vec<Walk>,
+}
+
+/// Drives implementations with the notices of one machine.
+pub struct Driver<F> {
+    contestants: Vec<Contestant>,
+    filter: Filter,
+    totals: Totals,
+    usage: [InputUse; 32],
+    comms: Vec<BTreeMap<Comm, (u64, u64)>>,
+    pending: VecDeque<Held>,
+    facts: u64,
+    watch: Option<u64>,
+    explained: Option<Explained>,
+    on_row: F,
+}
+
+/// A row that waits for its choice, or for the choice of one before it.
+struct Held {
+    row: Row,
+    settled: bool,
+}
+
+impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
+    /// `contestants` are the baseline, the patched ones, and the model of the recorded kernel if there is one, in this
+    /// order. `on_row` gets each counted decision in the order of the trace.
+    pub fn new(contestants: Vec<Contestant>, filter: Filter, on_row: F) -> Self {
+        let column = |one: &Contestant| Column::new(one.implementation.name().to_owned(), one.role);
+        let patched: Vec<String> = contestants
+            .iter()
+            .filter(|one| one.role == Role::Patched)
+            .map(|one| one.implementation.name().to_owned())
+            .collect();
+        let totals = Totals {
+            columns: contestants.iter().map(column).collect(),
+            comparisons: patched
+                .iter()
+                .map(|spec| Comparison { patched: spec.clone(), ..Comparison::default() })
+                .collect(),
+            ..Totals::default()
+        };
+        Self {
+            comms: vec![BTreeMap::new(); patched.len()],
+            contestants,
+            filter,
+            totals,
+            usage: Default::default(),
+            pending: VecDeque::new(),
+            facts: 0,
+            watch: None,
+            explained: None,
+            on_row,
+        }
+    }
+
+    /// Keeps the state and the walks of wakeup `number`.
+    pub fn watch(&mut self, number: u64) {
+        self.watch = Some(number);
+    }
+
+    /// Whether the watched wakeup is there and its recorded choice settled, so that the rest of the trace tells nothing
+    /// more about it.
+    pub fn is_watched_settled(&self) -> bool {
+        self.explained.as_ref().is_some_and(|it| it.row.choice.cpu().is_some())
+    }
+
+    /// Takes one notice; `state` is the machine's at its moment.
+    pub fn notice(&mut self, state: &State, notice: &Notice) {
+        match notice {
+            Notice::Wakeup(recorded) => self.wakeup(state, recorded),
+            Notice::Step(step) => self.step(state, step),
+            &Notice::NotSelected { ts_ns, pid, comm, this_cpu, why } => {
+                if self.filter.passes(ts_ns, pid, &comm, this_cpu) {
+                    *self.totals.not_selected.entry(why).or_default() += 1;
+                }
+            }
+            &Notice::Chosen { number, class_cpu, final_cpu } => self.settle(number, Choice { class_cpu, final_cpu }),
+            &Notice::NeverChosen { number } => self.settle(number, Choice::default()),
+        }
+    }
+
+    /// A fact goes to the model of the recorded kernel only; the others are seeded with it while they know nothing, or
+    /// the difference under test would be erased.
+    fn step(&mut self, state: &State, step: &Step) {
+        if let Step::Fact(fact) | Step::Seed(fact) = step {
+            self.facts += 1;
+            for one in &mut self.contestants {
+                let told = if one.role == Role::Recorded { Step::Fact(*fact) } else { Step::Seed(*fact) };
+                one.implementation.step(state, &told);
+            }
+        } else {
+            self.contestants.iter_mut().for_each(|one| one.implementation.step(state, step));
+        }
+    }
+
+    fn wakeup(&mut self, state: &State, recorded: &RecordedWakeup) {
+        let watched = self.watch == Some(recorded.number);
+        let mut walks = Vec::new();
+        let mut decisions = Vec::with_capacity(self.contestants.len());
+        let mut sync_insensitive = is_sync_open(recorded);
+        for one in &mut self.contestants {
+            let mut walk = watched.then(Walk::default);
+            let (decision, insensitive) = decide(one.implementation.as_mut(), state, recorded, walk.as_mut());
+            sync_insensitive &= insensitive;
+            decisions.push(decision);
+            walks.extend(walk);
+        }
+        let counts = self.filter.passes(recorded.ts_ns, recorded.pid, &recorded.comm, recorded.wakeup.this_cpu);
+        if !counts && !watched {
+            return;
+        }
+        let row = self.judge(state, *recorded, decisions, sync_insensitive);
+        if watched {
+            self.explained = Some(Explained { state: state.clone(), row: row.clone(), walks });
+        }
+        if counts {
+            self.pending.push_back(Held { row, settled: false });
+            if self.pending.len() > PENDING_MAX {
+                if let Some(held) = self.pending.front_mut() {
+                    held.settled = true;
+                }
+                self.release();
+            }
+        }
+    }
+
+    fn judge(&self, state: &State, recorded: RecordedWakeup, decisions: Vec<Decision>, sync_insensitive: bool) -> Row {
+        let cpus_ptr = &state.tasks[recorded.wakeup.p].cpus_ptr;
+        let of = |role| self.contestants.iter().zip(&decisions).filter(move |(one, _)| one.role == role);
+        let verdicts = match of(Role::Baseline).next() {
+            Some((_, baseline)) => {
+                of(Role::Patched).map(|(_, patched)| compare(state, cpus_ptr, baseline, patched)).collect()
+            }
+            None => Vec::new(),
+        };
+        let wrong = decisions.iter().map(|decision| decision.is_outside(cpus_ptr)).collect();
+        Row { recorded, choice: Choice::default(), decisions, wrong, verdicts, sync_insensitive }
+    }
+
+    fn settle(&mut self, number: u64, choice: Choice) {
+        if let Some(explained) = self.explained.as_mut().filter(|it| it.row.recorded.number == number) {
+            merge(&mut explained.row.choice, choice);
+        }
+        // Numbers ascend, but filtered ones are not here.
+        if let Ok(at) = self.pending.binary_search_by_key(&number, |held| held.row.recorded.number) {
+            merge(&mut self.pending[at].row.choice, choice);
+            self.pending[at].settled = true;
+            self.release();
+        }
+    }
+
+    /// Counts and hands out what is settled at the front, in the order of the trace.
+    fn release(&mut self) {
+        while self.pending.front().is_some_and(|held| held.settled) {
+            if let Some(Held { row, .. }) = self.pending.pop_front() {
+                self.count(&row);
+                (self.on_row)(&row, &self.contestants);
+            }
+        }
+    }
+
+    fn count(&mut self, row: &Row) {
+        let kind = row.recorded.wakeup.kind;
+        *self.totals.decisions.of(kind) += 1;
+        self.totals.sync_insensitive += u64::from(row.sync_insensitive);
+        match row.choice.cpu() {
+            Some(cpu) => self.totals.always_prev.of(kind).add(cpu == row.recorded.wakeup.prev_cpu),
+            None => *self.totals.choice_unknown.of(kind) += 1,
+        }
+        for ((column, decision), &wrong) in self.totals.columns.iter_mut().zip(&row.decisions).zip(&row.wrong) {
+            count_column(column, row, decision, wrong);
+        }
+        self.count_inputs(row);
+        for (at, verdict) in row.verdicts.iter().enumerate() {
+            count_verdict(&mut self.totals.comparisons[at], row, verdict);
+            count_comm(&mut self.comms[at], row, verdict);
+        }
+    }
+
+    /// The worst of the baseline and the patched ones: they are what is compared.
+    fn count_inputs(&mut self, row: &Row) {
+        let compared = self.contestants.iter().zip(&row.decisions).filter(|(one, _)| one.role != Role::Recorded);
+        let (mut read, mut known) = (Inputs::empty(), Provenance::TRACED);
+        for (_, decision) in compared {
+            read |= decision.read;
+            known |= decision.leaned_on;
+        }
+        for bit in read {
+            let Some(usage) = self.usage.get_mut(bit.bits().trailing_zeros() as usize) else { continue };
+            if known.unknown.contains(bit) {
+                usage.unknown += 1;
+            } else if known.assumed.contains(bit) {
+                usage.assumed += 1;
+            } else if known.derived.contains(bit) {
+                usage.derived += 1;
+            } else {
+                usage.traced += 1;
+            }
+        }
+    }
+
+    /// The trace has ended: whatever is still held will not be told.
+    pub fn finish(mut self) -> Finished {
+        self.pending.iter_mut().for_each(|held| held.settled = true);
+        self.release();
+        for (bit, mut usage) in Inputs::all().iter().zip(self.usage) {
+            if usage.sum() > 0 {
+                usage.input = crate::replay::totals::input_names(bit).collect();
+                self.totals.inputs.push(usage);
+            }
+        }
+        for (comparison, comms) in self.totals.comparisons.iter_mut().zip(self.comms) {
+            let count = |(comm, (compared, different)): (Comm, (u64, u64))| CommCount {
+                comm: comm.to_string(),
+                compared,
+                different,
+            };
+            comparison.comms = comms.into_iter().map(count).filter(|comm| comm.different > 0).collect();
+            keep_top(&mut comparison.comms);
+        }
+        Finished { totals: self.totals, facts: self.facts, explained: self.explained }
+    }
+}
+
+/// What a replay leaves.
+#[derive(Debug)]
+pub struct Finished {
+    /// The sums.
+    pub totals: Totals,
+    /// Facts about hidden state that the trace told; 0: everything ran free.
+    pub facts: u64,
+    /// The watched wakeup.
+    pub explained: Option<Explained>,
+}
+
+fn merge(into: &mut Choice, choice: Choice) {
+    into.class_cpu = into.class_cpu.or(choice.class_cpu);
+    into.final_cpu = into.final_cpu.or(choice.final_cpu);
+}
+
+fn is_sync_open(recorded: &RecordedWakeup) -> bool {
+    let known = recorded.wakeup.known;
+    (known.assumed | known.unknown).contains(Inputs::SYNC)
+}
+
+/// Decides, and where the sync flag is open tries the other value first: if nothing changes, it was not leaned on.
+fn decide(
+    implementation: &mut dyn Implementation,
+    state: &State,
+    recorded: &RecordedWakeup,
+    walk: Option<&mut Walk>,
+) -> (Decision, bool) {
+    let wakeup = &recorded.wakeup;
+    if !is_sync_open(recorded) {
+        return (implementation.select_task_rq(state, wakeup, walk), false);
+    }
+    let flipped = crate::wakeup::Wakeup { sync: !wakeup.sync, ..*wakeup };
+    let other = implementation.peek(state, &flipped, None);
+    let mut decision = implementation.select_task_rq(state, wakeup, walk);
+    let insensitive = other.class_cpu == decision.class_cpu && other.final_cpu == decision.final_cpu;
+    if insensitive {
+        decision.leaned_on.set_traced(Inputs::SYNC);
+    } else {
+        // The walk with this value may never have looked at the flag, and yet it decides.
+        decision.read |= Inputs::SYNC;
+        decision.leaned_on |= wakeup.known.of(Inputs::SYNC);
+    }
+    (decision, insensitive)
+}
+
+fn count_column(column: &mut Column, row: &Row, decision: &Decision, wrong: bool) {
+    let kind = row.recorded.wakeup.kind;
+    column.sis += decision.sis;
+    column.probes += u64::from(decision.probes);
+    column.mask_ops += u64::from(decision.mask_ops);
+    column.faults += u64::from(decision.faults);
+    *column.exits.entry(decision.exit).or_default() += 1;
+    if wrong {
+        *column.wrong.of(kind) += 1;
+        column.wrong_example.get_or_insert(row.recorded.number);
+    }
+    if let Some(same) = row.choice.is(decision) {
+        let class = Class::of(decision.leaned_on);
+        column.agreement.of(kind).of(class).add(same);
+        if !same && class == Class::Known {
+            column.disagreement_example.get_or_insert(row.recorded.number);
+        }
+    }
+}
+
+fn count_verdict(comparison: &mut Comparison, row: &Row, verdict: &Verdict) {
+    let tally = comparison.verdicts.of(row.recorded.wakeup.kind);
+    match *verdict {
+        Verdict::Agree { class, same_exit } => {
+            tally.same.add(class);
+            tally.same_by_another_return += u64::from(!same_exit);
+        }
+        Verdict::Unknown { differs, .. } => {
+            tally.unknown += 1;
+            tally.unknown_differs += u64::from(differs);
+        }
+        Verdict::Diverge { class, baseline, patched, difference } => {
+            tally.different.add(class);
+            tally.wrong += u64::from(difference.outside.is_patched());
+            comparison.group(baseline, patched, row.recorded.number).add(class, difference);
+        }
+    }
+}
+
+fn count_comm(comms: &mut BTreeMap<Comm, (u64, u64)>, row: &Row, verdict: &Verdict) {
+    if matches!(verdict, Verdict::Unknown { .. }) {
+        return;
+    }
+    let full = comms.len() >= COMMS_MAX;
+    let count = match comms.get_mut(&row.recorded.comm) {
+        Some(count) => count,
+        None if full => return,
+        None => comms.entry(row.recorded.comm).or_default(),
+    };
+    count.0 += 1;
+    count.1 += u64::from(matches!(verdict, Verdict::Diverge { .. }));
+}
+
+#[cfg(test)]
+#[path = "driver_tests.rs"]
+mod tests;

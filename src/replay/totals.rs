@@ -1,0 +1,572 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What a replay adds up: fixed in size whatever the length of the trace, and the same type in memory, in JSON and in
+//! a sum over files.
+
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+
+use serde::{Deserialize, Serialize};
+
+use crate::compare::{Class, Difference, Distance, Load};
+use crate::fair::{Exit, SisCounters};
+use crate::machine::{Inputs, Why};
+use crate::wakeup::WakeKind;
+
+/// One value for each kind of decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ByKind<T> {
+    /// WF_TTWU.
+    pub wakeups: T,
+    /// WF_FORK.
+    pub forks: T,
+    /// WF_EXEC.
+    pub execs: T,
+}
+
+impl<T> ByKind<T> {
+    /// The value of `kind`.
+    pub fn of(&mut self, kind: WakeKind) -> &mut T {
+        match kind {
+            WakeKind::Ttwu => &mut self.wakeups,
+            WakeKind::Fork => &mut self.forks,
+            WakeKind::Exec => &mut self.execs,
+        }
+    }
+
+    /// The values with the plural of their kind's name.
+    pub fn named(&self) -> [(&'static str, &T); 3] {
+        [("wakeups", &self.wakeups), ("forks", &self.forks), ("execs", &self.execs)]
+    }
+}
+
+impl ByKind<u64> {
+    /// Over all kinds.
+    pub fn sum(&self) -> u64 {
+        self.wakeups + self.forks + self.execs
+    }
+}
+
+impl<T: AddAssign> AddAssign for ByKind<T> {
+    fn add_assign(&mut self, other: Self) {
+        self.wakeups += other.wakeups;
+        self.forks += other.forks;
+        self.execs += other.execs;
+    }
+}
+
+/// A count split by how well the decisions were known; what leaned on something unknown is counted elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Split {
+    /// Everything traced or derived.
+    pub known: u64,
+    /// Something assumed.
+    pub assumed: u64,
+}
+
+impl Split {
+    /// Both together.
+    pub fn sum(&self) -> u64 {
+        self.known + self.assumed
+    }
+
+    /// Counts one decision of `class`.
+    pub fn add(&mut self, class: Class) {
+        match class {
+            Class::Known => self.known += 1,
+            Class::Assumed | Class::Unknown => self.assumed += 1,
+        }
+    }
+}
+
+impl AddAssign for Split {
+    fn add_assign(&mut self, other: Self) {
+        self.known += other.known;
+        self.assumed += other.assumed;
+    }
+}
+
+/// Verdicts of one pair of implementations over decisions of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tally {
+    /// The same CPU.
+    pub same: Split,
+    /// Of these, by another `return`.
+    pub same_by_another_return: u64,
+    /// Another CPU.
+    pub different: Split,
+    /// Something unknown was leaned on: no verdict.
+    pub unknown: u64,
+    /// Of these, how many placeholders led to different CPUs.
+    pub unknown_differs: u64,
+    /// Different, and the patched CPU is outside of the wakee's affinity.
+    pub wrong: u64,
+}
+
+impl Tally {
+    /// Decisions with a verdict.
+    pub fn compared(&self) -> u64 {
+        self.same.sum() + self.different.sum()
+    }
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.same += other.same;
+        self.same_by_another_return += other.same_by_another_return;
+        self.different += other.different;
+        self.unknown += other.unknown;
+        self.unknown_differs += other.unknown_differs;
+        self.wrong += other.wrong;
+    }
+}
+
+/// Differences of one pair of returns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// The baseline's return.
+    pub baseline: Exit,
+    /// The patched implementation's return.
+    pub patched: Exit,
+    /// How many.
+    pub count: Split,
+    /// By distance of the two CPUs.
+    pub distance: BTreeMap<Distance, u64>,
+    /// By idleness.
+    pub load: BTreeMap<Load, u64>,
+    /// The patched CPU is outside of the wakee's affinity.
+    pub wrong: u64,
+    /// The baseline's CPU was, and the patched one is not.
+    pub mended: u64,
+    /// The first one: what `explain --wakeup` takes; in a sum over files the first file's that has one.
+    pub example: u64,
+    /// The file of the example, by its place in the list of files; only in a sum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub example_file: Option<usize>,
+}
+
+impl Group {
+    /// An empty group with `example`.
+    pub fn new(baseline: Exit, patched: Exit, example: u64) -> Self {
+        Self {
+            baseline,
+            patched,
+            count: Split::default(),
+            distance: BTreeMap::new(),
+            load: BTreeMap::new(),
+            wrong: 0,
+            mended: 0,
+            example,
+            example_file: None,
+        }
+    }
+
+    /// Counts one difference.
+    pub fn add(&mut self, class: Class, difference: Difference) {
+        use crate::compare::Outside;
+        self.count.add(class);
+        *self.distance.entry(difference.distance).or_default() += 1;
+        *self.load.entry(difference.load).or_default() += 1;
+        self.wrong += u64::from(difference.outside.is_patched());
+        self.mended += u64::from(difference.outside == Outside::Baseline);
+    }
+
+    fn absorb(&mut self, other: &Self) {
+        self.count += other.count;
+        other.distance.iter().for_each(|(&key, n)| *self.distance.entry(key).or_default() += n);
+        other.load.iter().for_each(|(&key, n)| *self.load.entry(key).or_default() += n);
+        self.wrong += other.wrong;
+        self.mended += other.mended;
+    }
+}
+
+/// Decisions about the tasks of one name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommCount {
+    /// The wakee's name; unprintable bytes escaped.
+    pub comm: String,
+    /// Decisions with a verdict.
+    pub compared: u64,
+    /// Decisions that differ.
+    pub different: u64,
+}
+
+/// Number of names that a report keeps: those with the most differences.
+pub const COMMS_KEPT: usize = 32;
+
+/// A patched implementation against the baseline.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Comparison {
+    /// The patched implementation.
+    pub patched: String,
+    /// Verdicts.
+    pub verdicts: ByKind<Tally>,
+    /// Differences by pair of returns, in the order of the returns.
+    pub groups: Vec<Group>,
+    /// The names with the most differences, at most [`COMMS_KEPT`].
+    pub comms: Vec<CommCount>,
+}
+
+impl Comparison {
+    /// The group of a pair of returns, made with `example` if there is none.
+    pub fn group(&mut self, baseline: Exit, patched: Exit, example: u64) -> &mut Group {
+        let at = match self.groups.binary_search_by_key(&(baseline, patched), |group| (group.baseline, group.patched)) {
+            Ok(at) => at,
+            Err(at) => {
+                self.groups.insert(at, Group::new(baseline, patched, example));
+                at
+            }
+        };
+        &mut self.groups[at]
+    }
+
+    fn absorb(&mut self, other: &Self, file: usize) {
+        self.verdicts += other.verdicts;
+        for theirs in &other.groups {
+            let ours = self.group(theirs.baseline, theirs.patched, theirs.example);
+            if ours.count.sum() == 0 {
+                ours.example_file = Some(theirs.example_file.unwrap_or(file));
+            }
+            ours.absorb(theirs);
+        }
+        for theirs in &other.comms {
+            match self.comms.iter_mut().find(|ours| ours.comm == theirs.comm) {
+                Some(ours) => {
+                    ours.compared += theirs.compared;
+                    ours.different += theirs.different;
+                }
+                None => self.comms.push(theirs.clone()),
+            }
+        }
+        keep_top(&mut self.comms);
+    }
+}
+
+/// Sorts by differences, then by name, and keeps [`COMMS_KEPT`].
+pub fn keep_top(comms: &mut Vec<CommCount>) {
+    comms.sort_by(|a, b| b.different.cmp(&a.different).then_with(|| a.comm.cmp(&b.comm)));
+    comms.truncate(COMMS_KEPT);
+}
+
+/// How often one and the same CPU was chosen as the recorded kernel did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Share {
+    /// The same CPU.
+    pub same: u64,
+    /// Out of so many.
+    pub of: u64,
+}
+
+impl Share {
+    /// Counts one.
+    pub fn add(&mut self, same: bool) {
+        self.same += u64::from(same);
+        self.of += 1;
+    }
+
+    /// In percent; `None` of nothing.
+    pub fn percent(&self) -> Option<f64> {
+        (self.of > 0).then(|| 100.0 * self.same as f64 / self.of as f64)
+    }
+}
+
+impl AddAssign for Share {
+    fn add_assign(&mut self, other: Self) {
+        self.same += other.same;
+        self.of += other.of;
+    }
+}
+
+/// Agreement with the recorded choices by how well the decisions were known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Agreement {
+    /// Everything traced or derived.
+    pub known: Share,
+    /// Something assumed, nothing unknown.
+    pub assumed: Share,
+    /// Something unknown.
+    pub unknown: Share,
+}
+
+impl Agreement {
+    /// The share of `class`.
+    pub fn of(&mut self, class: Class) -> &mut Share {
+        match class {
+            Class::Known => &mut self.known,
+            Class::Assumed => &mut self.assumed,
+            Class::Unknown => &mut self.unknown,
+        }
+    }
+
+    /// Over all classes.
+    pub fn sum(&self) -> Share {
+        let mut sum = self.known;
+        sum += self.assumed;
+        sum += self.unknown;
+        sum
+    }
+}
+
+impl AddAssign for Agreement {
+    fn add_assign(&mut self, other: Self) {
+        self.known += other.known;
+        self.assumed += other.assumed;
+        self.unknown += other.unknown;
+    }
+}
+
+/// What an implementation is in this replay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// What the patched ones are compared with.
+    Baseline,
+    /// Compared with the baseline.
+    Patched,
+    /// The model of the recorded kernel: compared with what that kernel chose.
+    Recorded,
+}
+
+/// One implementation's own figures.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Column {
+    /// Its spec.
+    pub spec: String,
+    /// What it is here.
+    pub role: Role,
+    /// SIS counters over all wakeups.
+    pub sis: SisCounters,
+    /// Idle checks over all decisions.
+    pub probes: u64,
+    /// cpumask_and() and cpumask_andnot() calls over all decisions.
+    pub mask_ops: u64,
+    /// Decisions outside of the wakee's affinity.
+    pub wrong: ByKind<u64>,
+    /// The first of them.
+    pub wrong_example: Option<u64>,
+    /// Run queues taken beyond nr_cpu_ids.
+    pub faults: u64,
+    /// Decisions by return.
+    pub exits: BTreeMap<Exit, u64>,
+    /// Agreement with the recorded choices.
+    pub agreement: ByKind<Agreement>,
+    /// The first wakeup, all inputs known, in which it chose another CPU than the recorded kernel.
+    pub disagreement_example: Option<u64>,
+}
+
+impl Column {
+    /// A column of zeroes.
+    pub fn new(spec: String, role: Role) -> Self {
+        Self {
+            spec,
+            role,
+            sis: SisCounters::default(),
+            probes: 0,
+            mask_ops: 0,
+            wrong: ByKind::default(),
+            wrong_example: None,
+            faults: 0,
+            exits: BTreeMap::new(),
+            agreement: ByKind::default(),
+            disagreement_example: None,
+        }
+    }
+
+    fn absorb(&mut self, other: &Self) {
+        if self.spec != other.spec {
+            // Recordings of several kernels: each has its own model.
+            self.spec = "models of the recorded kernels".to_owned();
+        }
+        self.sis += other.sis;
+        self.probes += other.probes;
+        self.mask_ops += other.mask_ops;
+        self.wrong += other.wrong;
+        self.faults += other.faults;
+        other.exits.iter().for_each(|(&exit, n)| *self.exits.entry(exit).or_default() += n);
+        self.agreement += other.agreement;
+        // Numbers of one file mean nothing in a sum.
+        self.wrong_example = None;
+        self.disagreement_example = None;
+    }
+}
+
+/// In how many decisions one kind of input was read, by how well it was known.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InputUse {
+    /// The kind: the name of the bit in [`Inputs`], in lower case.
+    pub input: String,
+    /// Told by events.
+    pub traced: u64,
+    /// Computed from events by the kernel's own rule.
+    pub derived: u64,
+    /// A stated assumption.
+    pub assumed: u64,
+    /// Not known.
+    pub unknown: u64,
+}
+
+impl InputUse {
+    /// Decisions that read it.
+    pub fn sum(&self) -> u64 {
+        self.traced + self.derived + self.assumed + self.unknown
+    }
+}
+
+/// Everything that is counted in one file, or in all.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Totals {
+    /// Decisions: calls of select_task_rq_fair().
+    pub decisions: ByKind<u64>,
+    /// Wakings that led to none, by reason.
+    pub not_selected: BTreeMap<Why, u64>,
+    /// Decisions whose recorded choice the trace does not tell.
+    pub choice_unknown: ByKind<u64>,
+    /// Decisions in which an assumed or unknown sync flag makes no difference to any implementation.
+    pub sync_insensitive: u64,
+    /// Use of inputs by the baseline and the patched implementations (the worst of them counts).
+    pub inputs: Vec<InputUse>,
+    /// The implementations: the baseline, the patched ones, the model of the recorded kernel.
+    pub columns: Vec<Column>,
+    /// Each patched implementation against the baseline.
+    pub comparisons: Vec<Comparison>,
+    /// How often the recorded kernel chose prev_cpu: what the most trivial predictor reaches.
+    pub always_prev: ByKind<Share>,
+}
+
+impl Totals {
+    /// Wakings without a decision.
+    pub fn not_selected_sum(&self) -> u64 {
+        self.not_selected.values().sum()
+    }
+
+    /// The model of the recorded kernel.
+    pub fn recorded(&self) -> Option<&Column> {
+        self.columns.iter().find(|column| column.role == Role::Recorded)
+    }
+
+    /// The baseline.
+    pub fn baseline(&self) -> Option<&Column> {
+        self.columns.iter().find(|column| column.role == Role::Baseline)
+    }
+
+    /// The patched implementations in the order of [`Self::comparisons`].
+    pub fn patched(&self) -> impl Iterator<Item = &Column> {
+        self.columns.iter().filter(|column| column.role == Role::Patched)
+    }
+
+    /// Adds the totals of file number `file`, replayed with the same baseline and patched implementations.
+    pub fn absorb(&mut self, other: &Self, file: usize) {
+        self.decisions += other.decisions;
+        other.not_selected.iter().for_each(|(&why, n)| *self.not_selected.entry(why).or_default() += n);
+        self.choice_unknown += other.choice_unknown;
+        self.sync_insensitive += other.sync_insensitive;
+        for theirs in &other.inputs {
+            let at = self.inputs.iter().position(|ours| ours.input == theirs.input).unwrap_or_else(|| {
+                self.inputs.push(InputUse { input: theirs.input.clone(), ..InputUse::default() });
+                self.inputs.len() - 1
+            });
+            let ours = &mut self.inputs[at];
+            ours.traced += theirs.traced;
+            ours.derived += theirs.derived;
+            ours.assumed += theirs.assumed;
+            ours.unknown += theirs.unknown;
+        }
+        self.inputs.sort_by_key(|input| order(&input.input));
+        for theirs in &other.columns {
+            // Roles come in order, and only the patched ones can be several.
+            let same =
+                |ours: &Column| ours.role == theirs.role && (theirs.role != Role::Patched || ours.spec == theirs.spec);
+            match self.columns.iter_mut().find(|ours| same(ours)) {
+                Some(ours) => ours.absorb(theirs),
+                None => self.columns.push(Column { wrong_example: None, disagreement_example: None, ..theirs.clone() }),
+            }
+        }
+        for theirs in &other.comparisons {
+            let at = self.comparisons.iter().position(|ours| ours.patched == theirs.patched).unwrap_or_else(|| {
+                self.comparisons.push(Comparison { patched: theirs.patched.clone(), ..Comparison::default() });
+                self.comparisons.len() - 1
+            });
+            self.comparisons[at].absorb(theirs, file);
+        }
+        self.always_prev += other.always_prev;
+    }
+}
+
+/// The name of each single bit of `inputs`, in lower case.
+pub fn input_names(inputs: Inputs) -> impl Iterator<Item = String> {
+    inputs.iter_names().map(|(name, _)| name.to_lowercase())
+}
+
+fn order(input: &str) -> usize {
+    input_names(Inputs::all()).position(|name| name == input).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::Outside;
+
+    fn file(example: u64, spec: &str) -> Totals {
+        let difference =
+            Difference { distance: Distance::OtherCore, load: Load::IdleToBusy, outside: Outside::Patched };
+        let mut comparison = Comparison { patched: "p".to_owned(), ..Comparison::default() };
+        comparison.group(Exit::Prev, Exit::IdleCpu, example).add(Class::Known, difference);
+        comparison.comms.push(CommCount { comm: "a".to_owned(), compared: 2, different: 1 });
+        Totals {
+            decisions: ByKind { wakeups: 3, forks: 1, execs: 0 },
+            columns: vec![Column::new("b".to_owned(), Role::Baseline), Column::new(spec.to_owned(), Role::Recorded)],
+            comparisons: vec![comparison],
+            inputs: vec![InputUse { input: "sync".to_owned(), assumed: 3, ..InputUse::default() }],
+            ..Totals::default()
+        }
+    }
+
+    #[test]
+    fn a_sum_keeps_the_first_example_and_its_file() {
+        let mut sum = Totals::default();
+        sum.absorb(&Totals::default(), 0);
+        sum.absorb(&file(7, "v6.1"), 1);
+        sum.absorb(&file(3, "v6.1"), 2);
+        assert_eq!(sum.decisions, ByKind { wakeups: 6, forks: 2, execs: 0 });
+        let group = &sum.comparisons[0].groups[0];
+        assert_eq!((group.example, group.example_file, group.count.known, group.wrong), (7, Some(1), 2, 2));
+        assert_eq!(sum.comparisons[0].comms, [CommCount { comm: "a".to_owned(), compared: 4, different: 2 }]);
+        assert_eq!(sum.inputs[0].assumed, 6);
+        assert_eq!(sum.recorded().map(|column| column.spec.as_str()), Some("v6.1"));
+    }
+
+    #[test]
+    fn several_recorded_kernels_share_a_column_by_another_name() {
+        let mut sum = Totals::default();
+        sum.absorb(&file(7, "v6.1"), 0);
+        sum.absorb(&file(3, "v5.10"), 1);
+        assert_eq!(sum.columns.len(), 2);
+        assert_eq!(sum.recorded().map(|column| column.spec.as_str()), Some("models of the recorded kernels"));
+    }
+
+    #[test]
+    fn totals_survive_json() {
+        let totals = file(7, "v6.1");
+        let text = serde_json::to_string(&totals).expect("totals are plain data");
+        assert_eq!(serde_json::from_str::<Totals>(&text).expect("what was written"), totals);
+    }
+
+    #[test]
+    fn only_the_names_with_most_differences_are_kept() {
+        let mut comms: Vec<CommCount> =
+            (0..100).map(|n| CommCount { comm: format!("{n:03}"), compared: 200, different: n / 2 }).collect();
+        keep_top(&mut comms);
+        assert_eq!(comms.len(), COMMS_KEPT);
+        assert_eq!((comms[0].comm.as_str(), comms[1].comm.as_str()), ("098", "099"));
+    }
+}
