@@ -6,13 +6,24 @@
 //! control flow. The kernel's bugs are kept and marked with the commit that fixed them.
 
 pub mod decision;
+pub mod env;
+pub mod fallback;
 pub mod features;
 pub mod hidden;
+pub mod leaf;
+pub mod model;
+pub mod release;
+pub mod spec;
+pub mod v5_11;
 pub mod walk;
 
 pub use decision::{Decision, Exit, ProbeKind, SisCounters, Writes};
+pub use env::Env;
 pub use features::{Patch, SchedFeat};
 pub use hidden::{Clock, CpuHidden, Hidden, SharedHidden, TaskHidden};
+pub use model::Model;
+pub use release::{RELEASES, Release, ReleaseInfo};
+pub use spec::{ModelSpec, Spec, SpecError, TreeSpec};
 pub use walk::{Quiet, Recorder, Walk, WalkStep};
 
 use crate::machine::{Inputs, State, TaskId};

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A release with its patches and features, and the hidden state it keeps: one [`Implementation`].
+
+use crate::fair::decision::Decision;
+use crate::fair::env::Env;
+use crate::fair::features::SchedFeat;
+use crate::fair::hidden::{CpuHidden, Hidden, SharedHidden, TaskHidden};
+use crate::fair::release::Release;
+use crate::fair::spec::ModelSpec;
+use crate::fair::walk::{Quiet, Recorder, Walk};
+use crate::fair::{HiddenFact, Implementation, Step, v5_11};
+use crate::machine::{Inputs, Provenance, State, TaskId};
+use crate::topology::{SharedId, Topology};
+use crate::units::Cpu;
+use crate::wakeup::{WakeKind, Wakeup};
+
+/// One implementation of the wakeup path.
+#[derive(Debug, Clone)]
+pub struct Model {
+    spec: ModelSpec,
+    name: String,
+    features: SchedFeat,
+    /// What it keeps between calls.
+    pub hidden: Hidden,
+}
+
+/// What is asked of a release.
+#[derive(Debug, Clone, Copy)]
+enum Call {
+    SelectTaskRqFair,
+    SelectIdleSibling { target: Cpu },
+    UpdateIdleCore { core: Cpu },
+}
+
+impl Model {
+    /// The model named `spec`, knowing nothing yet of the machine's past.
+    pub fn new(spec: ModelSpec, topology: &Topology) -> Self {
+        Self { name: spec.to_string(), features: spec.features(), hidden: Hidden::new(topology), spec }
+    }
+
+    /// Its spec.
+    pub fn spec(&self) -> &ModelSpec {
+        &self.spec
+    }
+
+    /// The same switches as the recorded kernel's; those that this release does not have are ignored.
+    pub fn set_features(&mut self, features: SchedFeat) {
+        self.spec = self.spec.with_features(features);
+        self.features = self.spec.features();
+        self.name = self.spec.to_string();
+    }
+
+    /// `select_idle_sibling(p, prev, target)` alone, without what select_task_rq_fair() does around it.
+    pub fn select_idle_sibling(
+        &mut self,
+        state: &State,
+        wakeup: &Wakeup,
+        target: Cpu,
+        walk: Option<&mut Walk>,
+    ) -> Decision {
+        self.call(state, wakeup, Call::SelectIdleSibling { target }, walk)
+    }
+
+    /// `__update_idle_core()` of `core`, without the static key before it.
+    pub fn update_idle_core(&mut self, state: &State, core: Cpu, walk: Option<&mut Walk>) -> Decision {
+        let swapper = TaskId::swapper(core);
+        let wakeup = Wakeup {
+            p: swapper,
+            current: swapper,
+            this_cpu: core,
+            prev_cpu: core,
+            kind: WakeKind::Ttwu,
+            sync: false,
+            in_task: true,
+            known: Provenance::TRACED,
+        };
+        self.call(state, &wakeup, Call::UpdateIdleCore { core }, walk)
+    }
+
+    fn call(&mut self, state: &State, wakeup: &Wakeup, call: Call, walk: Option<&mut Walk>) -> Decision {
+        match walk {
+            Some(walk) => self.run(state, wakeup, call, walk),
+            None => self.run(state, wakeup, call, &mut Quiet),
+        }
+    }
+
+    fn run<R: Recorder>(&mut self, state: &State, w: &Wakeup, call: Call, recorder: &mut R) -> Decision {
+        let switches = (self.features, self.spec.patches());
+        let mut env = Env::new(state, w, &mut self.hidden, switches, recorder);
+        let e = &mut env;
+        let class_cpu = match (self.spec.release(), call) {
+            (Release::V5_11, Call::SelectTaskRqFair) => v5_11::select_task_rq_fair(e, w.p, w.prev_cpu),
+            (Release::V5_11, Call::SelectIdleSibling { target }) => {
+                v5_11::select_idle_sibling(e, w.p, w.prev_cpu, target)
+            }
+            (Release::V5_11, Call::UpdateIdleCore { core }) => {
+                v5_11::update_idle_core(e, core);
+                core
+            }
+        };
+        env.decide(class_cpu)
+    }
+
+    fn fact(&mut self, state: &State, fact: HiddenFact, only_unknown: bool) {
+        let wanted = |known: &Provenance, inputs| !only_unknown || known.unknown.intersects(inputs);
+        match fact {
+            HiddenFact::RecentUsedCpu(id, cpu) => {
+                let task = self.hidden.task_mut(id, state.tasks[id].task_cpu);
+                if wanted(&task.known, Inputs::RECENT_USED_CPU) {
+                    task.recent_used_cpu = cpu;
+                    task.known.set_traced(Inputs::RECENT_USED_CPU);
+                }
+            }
+            HiddenFact::WakeeFlips(id, flips, decay_jiffies) => {
+                let task = self.hidden.task_mut(id, state.tasks[id].task_cpu);
+                if wanted(&task.known, Inputs::WAKEE_FLIPS) {
+                    task.wakee_flips = flips;
+                    task.wakee_flip_decay_jiffies = decay_jiffies.unwrap_or(task.wakee_flip_decay_jiffies);
+                    task.known.set_traced(Inputs::WAKEE_FLIPS);
+                }
+            }
+            HiddenFact::LastWakee(id, last_wakee) => {
+                let task = self.hidden.task_mut(id, state.tasks[id].task_cpu);
+                if wanted(&task.known, Inputs::WAKEE_FLIPS) {
+                    task.last_wakee = last_wakee;
+                }
+            }
+            HiddenFact::HasIdleCores(id, has) => {
+                let shared = &mut self.hidden.shared[id];
+                if wanted(&shared.known, Inputs::HAS_IDLE_CORES) {
+                    shared.has_idle_cores = has;
+                    shared.known.set_traced(Inputs::HAS_IDLE_CORES);
+                }
+            }
+            HiddenFact::NrIdleScan(id, nr) => {
+                let shared = &mut self.hidden.shared[id];
+                if wanted(&shared.known, Inputs::NR_IDLE_SCAN) {
+                    shared.nr_idle_scan = nr;
+                    shared.known.set_traced(Inputs::NR_IDLE_SCAN);
+                }
+            }
+            HiddenFact::AvgScanCost(cpu, ns) => {
+                let hidden = &mut self.hidden.cpus[cpu.index()];
+                if wanted(&hidden.known, Inputs::SCAN_COST) {
+                    hidden.avg_scan_cost_ns = ns;
+                    hidden.known.set_traced(Inputs::SCAN_COST);
+                }
+            }
+            HiddenFact::WakeAvgIdle(cpu, ns) => {
+                let hidden = &mut self.hidden.cpus[cpu.index()];
+                if wanted(&hidden.known, Inputs::AVG_IDLE) {
+                    hidden.wake_avg_idle_ns = ns;
+                    hidden.wake_stamp_jiffies = state.jiffies;
+                    hidden.known.set_traced(Inputs::AVG_IDLE);
+                }
+            }
+        }
+    }
+}
+
+impl Implementation for Model {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn reads(&self) -> Inputs {
+        self.spec.info().reads
+    }
+
+    fn step(&mut self, state: &State, step: &Step) {
+        match *step {
+            Step::EnterIdle(cpu) => {
+                // update_idle_core(): behind the static key sched_smt_present.
+                if state.topology.smt_present() {
+                    self.update_idle_core(state, cpu, None);
+                }
+            }
+            Step::LeaveIdle { cpu, .. } => {
+                // ttwu_do_wakeup(), 6.1: from rq->avg_idle, which has this idle period already.
+                let hidden = &mut self.hidden.cpus[cpu.index()];
+                hidden.wake_stamp_jiffies = state.jiffies;
+                hidden.wake_avg_idle_ns = state.rq.avg_idle_ns[cpu.index()] / 2;
+                hidden.known.set_traced(Inputs::AVG_IDLE);
+                hidden.known |= state.rq.known[cpu.index()].of(Inputs::AVG_IDLE);
+            }
+            Step::Fork { p, parent, cpu } => {
+                let unknown = Provenance { unknown: Inputs::all(), ..Provenance::default() };
+                let mut child = match parent {
+                    Some(id) => *self.hidden.task_mut(id, state.tasks[id].task_cpu),
+                    None => TaskHidden::new(cpu, unknown),
+                };
+                child.recent_used_cpu = cpu;
+                child.known.set_derived(Inputs::RECENT_USED_CPU);
+                *self.hidden.task_mut(p, cpu) = child;
+            }
+            Step::Balance { shared, nr_idle_scan } => {
+                let hidden = &mut self.hidden.shared[shared];
+                hidden.nr_idle_scan = nr_idle_scan;
+                hidden.known.set_derived(Inputs::NR_IDLE_SCAN);
+            }
+            Step::Fact(fact) => self.fact(state, fact, false),
+            Step::Seed(fact) => self.fact(state, fact, true),
+        }
+    }
+
+    fn select_task_rq(&mut self, state: &State, wakeup: &Wakeup, walk: Option<&mut Walk>) -> Decision {
+        self.call(state, wakeup, Call::SelectTaskRqFair, walk)
+    }
+
+    fn peek(&mut self, state: &State, wakeup: &Wakeup, walk: Option<&mut Walk>) -> Decision {
+        let before = Before::of(&self.hidden, state, wakeup);
+        let decision = self.select_task_rq(state, wakeup, walk);
+        before.restore(&mut self.hidden);
+        decision
+    }
+}
+
+/// All hidden state that one call can change: of its two tasks, of the waking CPU, of the LLCs of both CPUs, the clock.
+struct Before {
+    nr_tasks: usize,
+    tasks: [Option<(TaskId, TaskHidden)>; 2],
+    cpu: (Cpu, CpuHidden),
+    shared: [Option<(SharedId, SharedHidden)>; 4],
+    clock: crate::fair::Clock,
+}
+
+impl Before {
+    fn of(hidden: &Hidden, state: &State, w: &Wakeup) -> Self {
+        let topology = &state.topology;
+        let shared = |id: Option<SharedId>| id.map(|id| (id, hidden.shared[id]));
+        Self {
+            nr_tasks: hidden.tasks.len(),
+            tasks: [w.p, w.current].map(|id| hidden.tasks.get(id.index()).map(|task| (id, *task))),
+            cpu: (w.this_cpu, hidden.cpus[w.this_cpu.index()]),
+            shared: [
+                shared(topology.llc_shared(w.this_cpu)),
+                shared(topology.llc_shared(w.prev_cpu)),
+                shared(topology.balance_shared(w.this_cpu)),
+                shared(topology.balance_shared(w.prev_cpu)),
+            ],
+            clock: hidden.clock,
+        }
+    }
+
+    fn restore(self, hidden: &mut Hidden) {
+        hidden.tasks.truncate(self.nr_tasks);
+        for (id, task) in self.tasks.into_iter().flatten() {
+            hidden.tasks[id.index()] = task;
+        }
+        hidden.cpus[self.cpu.0.index()] = self.cpu.1;
+        for (id, shared) in self.shared.into_iter().flatten() {
+            hidden.shared[id] = shared;
+        }
+        hidden.clock = self.clock;
+    }
+}

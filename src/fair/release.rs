@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The table of kernel releases: what each one is, its switches, its patches.
+
+use crate::fair::features::{Patch, SchedFeat};
+use crate::machine::Inputs;
+
+/// A kernel release whose wakeup path is written out in a file of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Release {
+    /// Linux v5.11.
+    V5_11,
+}
+
+/// One patch that a release knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PatchInfo {
+    /// Its name in a spec, after `+`.
+    pub name: &'static str,
+    /// Its bit; for a shorthand, several.
+    pub bits: Patch,
+    /// What it is, in a line.
+    pub meaning: &'static str,
+}
+
+/// What is known of a release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReleaseInfo {
+    /// Which.
+    pub release: Release,
+    /// Its name in a spec.
+    pub name: &'static str,
+    /// Patches that the name stands for beside the release's own text.
+    pub base: Patch,
+    /// The kernel it was written from: version, package, blob of kernel/sched/fair.c.
+    pub source: &'static str,
+    /// What it is, in a line.
+    pub meaning: &'static str,
+    /// The scheduler features it has.
+    pub features: SchedFeat,
+    /// Those that are on by default.
+    pub defaults: SchedFeat,
+    /// The patches it knows; shorthands for several first.
+    pub patches: &'static [PatchInfo],
+    /// Kinds of input it can read.
+    pub reads: Inputs,
+}
+
+const WAKE_AFFINE: SchedFeat = SchedFeat::WA_IDLE.union(SchedFeat::WA_WEIGHT).union(SchedFeat::WA_BIAS);
+const COMMON: SchedFeat = WAKE_AFFINE.union(SchedFeat::UTIL_EST).union(SchedFeat::TTWU_QUEUE);
+
+const COMMON_READS: Inputs = Inputs::all().difference(Inputs::NR_IDLE_SCAN);
+
+const V5_11_PATCHES: &[PatchInfo] = &[
+    PatchInfo {
+        name: "mel-v2",
+        bits: Patch::NO_SIS_AVG_CPU.union(Patch::SCAN_COST).union(Patch::RECENT_USED).union(Patch::IDLE_CANDIDATE),
+        meaning: "the December 2020 series \"Reduce scanning of runqueues in select_idle_sibling\", v2, all four",
+    },
+    PatchInfo { name: "no-sis-avg-cpu", bits: Patch::NO_SIS_AVG_CPU, meaning: "1/4: remove SIS_AVG_CPU" },
+    PatchInfo { name: "scan-cost", bits: Patch::SCAN_COST, meaning: "2/4: move the avg_scan_cost work under SIS_PROP" },
+    PatchInfo {
+        name: "recent-used",
+        bits: Patch::RECENT_USED,
+        meaning: "3/4: do not replace recent_used_cpu with the new target",
+    },
+    PatchInfo {
+        name: "idle-candidate",
+        bits: Patch::IDLE_CANDIDATE,
+        meaning: "4/4: return an idle CPU found by a failed search for an idle core",
+    },
+    PatchInfo {
+        name: "fix-cpus-ptr",
+        bits: Patch::FIX_CPUS_PTR,
+        meaning: "ae2ad293d6be: test the affinity of recent_used_cpu itself (no effect without recent-used)",
+    },
+    PatchInfo {
+        name: "recent-used-v1",
+        bits: Patch::RECENT_USED_V1,
+        meaning: "the earlier 05/10 form of 3/4; decides as recent-used does",
+    },
+];
+
+/// Every name that a spec can begin with, oldest first.
+pub const RELEASES: &[ReleaseInfo] = &[ReleaseInfo {
+    release: Release::V5_11,
+    name: "v5.11",
+    base: Patch::empty(),
+    source: "Linux v5.11, kernel/sched/fair.c blob 04a3ce20da67",
+    meaning: "base of the v2 series of December 2020 (its 5.10.0-rc6 was the scheduler tree that became 5.11)",
+    features: COMMON.union(SchedFeat::SIS_PROP).union(SchedFeat::SIS_AVG_CPU),
+    defaults: COMMON.union(SchedFeat::SIS_PROP),
+    patches: V5_11_PATCHES,
+    reads: COMMON_READS,
+}];
+
+impl ReleaseInfo {
+    /// The features it has once `patches` are applied.
+    pub fn features_with(&self, patches: Patch) -> SchedFeat {
+        if patches.contains(Patch::NO_SIS_AVG_CPU) { self.features - SchedFeat::SIS_AVG_CPU } else { self.features }
+    }
+}
