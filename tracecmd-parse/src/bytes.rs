@@ -100,7 +100,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn check(&self, need: u64, what: &'static str) -> Result<(), Error> {
+    /// Whether that many bytes are left.
+    pub(crate) fn check(&self, need: u64, what: &'static str) -> Result<(), Error> {
         if need > self.left() {
             return Err(Error::Truncated { what, offset: self.offset(), need, have: self.left() });
         }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Decompression of sections and chunks, bounded by what they declare.
 
-use std::io::Read;
+use std::io::{Read, Write};
 
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
 use crate::error::Error;
 
@@ -111,4 +112,17 @@ fn drain(decoder: &mut FrameDecoder, size: usize, out: &mut Vec<u8>) -> Result<(
 fn zlib(input: &[u8], size: usize, out: &mut Vec<u8>) -> Result<(), String> {
     flate2::read::ZlibDecoder::new(input).take(size as u64 + 1).read_to_end(out).map_err(|e| e.to_string())?;
     Ok(())
+}
+
+/// Compresses bytes.
+pub(crate) fn pack(method: Compression, bytes: &[u8]) -> Result<Vec<u8>, std::io::Error> {
+    match method {
+        Compression::None => Ok(bytes.to_vec()),
+        Compression::Zlib => {
+            let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+            encoder.write_all(bytes)?;
+            encoder.finish()
+        }
+        Compression::Zstd => Ok(compress_to_vec(bytes, CompressionLevel::Fastest)),
+    }
 }

@@ -14,11 +14,13 @@ mod meta;
 mod options;
 pub mod page;
 mod reader;
+mod section;
 mod source;
 mod stream;
 mod time;
 mod v6;
 mod v7;
+pub mod write;
 
 pub use bytes::Endian;
 pub use compress::Compression;

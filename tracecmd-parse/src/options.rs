@@ -4,7 +4,7 @@
 //! **Source**: trace-cmd.dat.v6(5), trace-cmd.dat.v7(5) and `handle_options()`
 //! in trace-cmd's lib/trace-cmd/trace-input.c.
 
-use crate::bytes::{Walk, text};
+use crate::bytes::{Endian, Walk, text};
 use crate::error::Error;
 use crate::meta::{Meta, OptionSeen};
 use crate::time::{TimeShift, TscToNs};
@@ -12,6 +12,7 @@ use crate::time::{TimeShift, TscToNs};
 pub(crate) const DONE: u16 = 0;
 pub(crate) const BUFFER: u16 = 3;
 pub(crate) const TRACECLOCK: u16 = 4;
+pub(crate) const CPUCOUNT: u16 = 8;
 pub(crate) const HEADER_INFO: u16 = 16;
 pub(crate) const FTRACE_EVENTS: u16 = 17;
 pub(crate) const EVENT_FORMATS: u16 = 18;
@@ -21,15 +22,14 @@ pub(crate) const CMDLINES: u16 = 21;
 pub(crate) const BUFFER_TEXT: u16 = 22;
 
 const DATE: u16 = 1;
-const CPUSTAT: u16 = 2;
-const UNAME: u16 = 5;
-const OFFSET: u16 = 7;
-const CPUCOUNT: u16 = 8;
-const VERSION: u16 = 9;
-const PROCMAPS: u16 = 10;
-const TRACEID: u16 = 11;
-const TIME_SHIFT: u16 = 12;
-const TSC2NSEC: u16 = 14;
+pub(crate) const CPUSTAT: u16 = 2;
+pub(crate) const UNAME: u16 = 5;
+pub(crate) const OFFSET: u16 = 7;
+pub(crate) const VERSION: u16 = 9;
+pub(crate) const PROCMAPS: u16 = 10;
+pub(crate) const TRACEID: u16 = 11;
+pub(crate) const TIME_SHIFT: u16 = 12;
+pub(crate) const TSC2NSEC: u16 = 14;
 
 const NAMES: [(u16, &str); 22] = [
     (DONE, "DONE"),
@@ -63,6 +63,21 @@ pub(crate) struct Opt {
     pub(crate) data: Vec<u8>,
 }
 
+impl Opt {
+    /// The place in the file that the option begins with.
+    pub(crate) fn target(&self, endian: Endian, what: &'static str) -> Result<u64, Error> {
+        Walk::memory(&self.data, self.offset, endian).u64(what)
+    }
+}
+
+/// A file without events.
+pub(crate) fn latency_only() -> Error {
+    Error::Unsupported {
+        what: "only a latency trace (text, no events)".into(),
+        hint: "record events with 'trace-cmd record -e sched'",
+    }
+}
+
 /// Reads the next option. The end mark of version 6 has no size word.
 pub(crate) fn next(walk: &mut Walk<'_>, v6: bool) -> Result<Opt, Error> {
     let id = walk.u16("option number")?;
@@ -74,14 +89,19 @@ pub(crate) fn next(walk: &mut Walk<'_>, v6: bool) -> Result<Opt, Error> {
     Ok(Opt { id, offset, data: walk.take(u64::from(size), "option data")? })
 }
 
-/// Notes the option, and takes what does not depend on the version.
-pub(crate) fn apply(meta: &mut Meta, opt: &Opt) -> Result<(), Error> {
+/// Notes that the option is there.
+pub(crate) fn note(meta: &mut Meta, opt: &Opt) {
     meta.options.push(OptionSeen {
         id: opt.id,
         name: NAMES.iter().find(|(id, _)| *id == opt.id).map(|(_, n)| *n),
         size: opt.data.len() as u32,
         offset: opt.offset,
     });
+}
+
+/// Notes the option, and takes what does not depend on the version.
+pub(crate) fn apply(meta: &mut Meta, opt: &Opt) -> Result<(), Error> {
+    note(meta, opt);
     let data = opt.data.as_slice();
     let mut walk = Walk::memory(data, opt.offset, meta.endian);
     match opt.id {

@@ -8,18 +8,21 @@
 use crate::bytes::Endian;
 
 /// The page was preceded by lost events.
-const MISSED_EVENTS: u64 = 1 << 31;
+pub(crate) const MISSED_EVENTS: u64 = 1 << 31;
 /// Their number stands behind the committed bytes.
-const MISSED_STORED: u64 = 1 << 30;
+pub(crate) const MISSED_STORED: u64 = 1 << 30;
 /// The part of the commit word that is a size.
 const COMMIT_MASK: u64 = (1 << 27) - 1;
-/// Absolute time stamps have 59 bits; these come from the time before.
-const ABSOLUTE_MSB: u64 = 0xf8 << 56;
-const TIME_BITS: u32 = 27;
+/// Bits of an absolute time stamp; the bits above come from the time before it.
+pub(crate) const ABSOLUTE_BITS: u32 = 59;
+const ABSOLUTE_MSB: u64 = !((1 << ABSOLUTE_BITS) - 1);
+/// Bits of a delta in an event's header.
+pub(crate) const TIME_BITS: u32 = 27;
 
-const TYPE_DATA_MAX: u32 = 28;
-const TYPE_PADDING: u32 = 29;
-const TYPE_TIME_EXTEND: u32 = 30;
+pub(crate) const TYPE_DATA_MAX: u32 = 28;
+pub(crate) const TYPE_PADDING: u32 = 29;
+pub(crate) const TYPE_TIME_EXTEND: u32 = 30;
+pub(crate) const TYPE_TIME_STAMP: u32 = 31;
 
 /// How pages look in one trace, from its `header_page` text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -207,10 +210,10 @@ impl PageWalk {
 }
 
 /// An absolute time stamp with its missing upper bits.
-fn absolute(value: u64, before: u64) -> u64 {
+pub(crate) fn absolute(value: u64, before: u64) -> u64 {
     if before & ABSOLUTE_MSB == 0 {
         return value;
     }
     let full = value | (before & ABSOLUTE_MSB);
-    if full < before { full.wrapping_add(1 << 59) } else { full }
+    if full < before { full.wrapping_add(1 << ABSOLUTE_BITS) } else { full }
 }

@@ -12,7 +12,7 @@ use crate::meta::Meta;
 use crate::source::Source;
 use crate::stream::{Shared, Stream};
 use crate::time::TimeMap;
-use crate::{v6, v7};
+use crate::{section, v6, v7};
 
 /// NR_CPUS of any kernel built so far is 8192 at most.
 const CPUS_MAX: u32 = 1 << 16;
@@ -107,7 +107,7 @@ impl TraceFile {
     pub fn kallsyms(&self) -> Result<Option<Vec<u8>>, Error> {
         self.meta
             .kallsyms
-            .map(|text| v7::read_text(&self.source, &self.meta, text))
+            .map(|text| section::read_text(&self.source, &self.meta, text))
             .transpose()
             .map_err(|error| in_file(self.path.as_deref(), error))
     }
@@ -119,7 +119,7 @@ impl TraceFile {
     pub fn printk_formats(&self) -> Result<Option<Vec<u8>>, Error> {
         self.meta
             .printk_formats
-            .map(|text| v7::read_text(&self.source, &self.meta, text))
+            .map(|text| section::read_text(&self.source, &self.meta, text))
             .transpose()
             .map_err(|error| in_file(self.path.as_deref(), error))
     }

@@ -3,7 +3,7 @@
 //!
 //! **Source**: trace-cmd.dat.v6(5).
 
-use crate::bytes::Walk;
+use crate::bytes::{Walk, quote, text};
 use crate::error::Error;
 use crate::format::Formats;
 use crate::header::{self, Initial};
@@ -12,7 +12,14 @@ use crate::options;
 use crate::page::PageLayout;
 use crate::source::Source;
 
-const FLYRECORD: &[u8; 10] = b"flyrecord\0";
+pub(crate) const FLYRECORD: &[u8; 10] = b"flyrecord\0";
+
+/// A trace instance, as its BUFFER option names it.
+struct Instance {
+    offset: u64,
+    name: String,
+    cpus: u32,
+}
 
 pub(crate) fn read(source: &Source, initial: Initial) -> Result<(Meta, Formats), Error> {
     let Initial { mut meta, end } = initial;
@@ -21,56 +28,78 @@ pub(crate) fn read(source: &Source, initial: Initial) -> Result<(Meta, Formats),
     let layout = header::read_header_info(&mut walk, meta.page_size)?;
     header::read_ftrace_formats(&mut walk, &mut formats)?;
     header::read_event_formats(&mut walk, &mut formats)?;
-    let size = u64::from(walk.u32("size of kallsyms")?);
-    meta.kallsyms = text_at(&mut walk, size, "kallsyms")?;
-    let size = u64::from(walk.u32("size of the printk formats")?);
-    meta.printk_formats = text_at(&mut walk, size, "printk formats")?;
+    meta.kallsyms = text_at(&mut walk, "kallsyms")?;
+    meta.printk_formats = text_at(&mut walk, "printk formats")?;
     header::read_cmdlines(&mut walk, &mut meta)?;
     let cpus = walk.u32("number of CPUs")?;
     meta.cpus = cpus;
 
-    let offset = walk.offset();
+    let mut offset = walk.offset();
     let mut mark = walk.take(10, "options or flyrecord mark")?;
     let mut instances = Vec::new();
     let mut clock_follows = false;
     if mark.starts_with(b"options") {
-        loop {
-            let opt = options::next(&mut walk, true)?;
-            options::apply(&mut meta, &opt)?;
-            match opt.id {
-                options::DONE => break,
-                options::BUFFER => {
-                    let mut data = Walk::memory(&opt.data, opt.offset, meta.endian);
-                    let at = data.u64("BUFFER option")?;
-                    instances.push((at, crate::bytes::text(&opt.data[8..])));
-                }
-                options::TRACECLOCK => clock_follows = true,
-                _ => {}
-            }
-        }
+        (instances, clock_follows) = read_options(&mut walk, &mut meta, cpus)?;
+        offset = walk.offset();
         mark = walk.take(10, "flyrecord mark")?;
     }
     check_mark(&mark, offset)?;
     let table = cpu_table(&mut walk, cpus)?;
-    if clock_follows {
-        read_clock(&mut walk, &mut meta);
+    if clock_follows && let Some(clock) = read_clock(&mut walk) {
+        meta.clock = Some(clock);
     }
-    let clock = meta.clock.clone();
-    meta.buffers.push(buffer(String::new(), clock, layout, table));
-    for (at, name) in instances {
-        let mut walk = Walk::file(source, at, source.len(), meta.endian);
-        let mark = walk.take(10, "flyrecord mark of a buffer")?;
-        check_mark(&mark, at)?;
-        let table = cpu_table(&mut walk, cpus)?;
-        meta.buffers.push(buffer(name, None, layout, table));
+    meta.buffers.push(Buffer {
+        name: String::new(),
+        clock: meta.clock.clone(),
+        layout,
+        compressed: false,
+        cpus: table,
+    });
+    for instance in instances {
+        let buffer = read_instance(source, &meta, instance, layout, clock_follows)?;
+        meta.buffers.push(buffer);
     }
     Ok((meta, formats))
 }
 
-fn text_at(walk: &mut Walk<'_>, size: u64, what: &'static str) -> Result<Option<Text>, Error> {
+fn text_at(walk: &mut Walk<'_>, what: &'static str) -> Result<Option<Text>, Error> {
+    let size = u64::from(walk.u32(what)?);
     let offset = walk.offset();
     walk.skip(size, what)?;
     Ok((size > 0).then_some(Text { offset, size, compressed: false }))
+}
+
+/// Reads the options up to their end mark. Gives the instances, and whether
+/// each table of CPUs is followed by a clock text.
+fn read_options(walk: &mut Walk<'_>, meta: &mut Meta, cpus: u32) -> Result<(Vec<Instance>, bool), Error> {
+    let mut instances: Vec<Instance> = Vec::new();
+    let mut clock_follows = false;
+    loop {
+        let opt = options::next(walk, true)?;
+        if opt.id == options::CPUCOUNT && !instances.is_empty() {
+            // Behind a BUFFER option it speaks of that buffer.
+            options::note(meta, &opt);
+            let count = Walk::memory(&opt.data, opt.offset, meta.endian).u32("CPUCOUNT option")?;
+            if let Some(instance) = instances.last_mut() {
+                instance.cpus = count;
+            }
+            continue;
+        }
+        options::apply(meta, &opt)?;
+        match opt.id {
+            options::DONE => return Ok((instances, clock_follows)),
+            options::BUFFER => {
+                let offset = opt.target(meta.endian, "BUFFER option")?;
+                let name = text(opt.data.get(8..).unwrap_or(&[]));
+                // The top buffer has its table behind the options.
+                if !name.is_empty() {
+                    instances.push(Instance { offset, name, cpus });
+                }
+            }
+            options::TRACECLOCK => clock_follows = true,
+            _ => {}
+        }
+    }
 }
 
 fn check_mark(mark: &[u8], offset: u64) -> Result<(), Error> {
@@ -78,41 +107,36 @@ fn check_mark(mark: &[u8], offset: u64) -> Result<(), Error> {
         return Ok(());
     }
     if mark.starts_with(b"latency") {
-        return Err(Error::Unsupported {
-            what: "a latency trace (text, no events)".into(),
-            hint: "record events with 'trace-cmd record -e sched'",
-        });
+        return Err(options::latency_only());
     }
-    let found = crate::bytes::quote(mark);
-    Err(Error::invalid("section mark", offset, "\"flyrecord\\x00\"", found))
+    Err(Error::invalid("section mark", offset, "\"flyrecord\\x00\"", quote(mark)))
 }
 
 fn cpu_table(walk: &mut Walk<'_>, cpus: u32) -> Result<Vec<CpuData>, Error> {
-    let need = u64::from(cpus) * 16;
-    if need > walk.left() {
-        return Err(Error::Truncated { what: "table of CPU buffers", offset: walk.offset(), need, have: walk.left() });
-    }
-    (0..cpus)
-        .map(|cpu| {
-            Ok(CpuData { cpu, offset: walk.u64("table of CPU buffers")?, size: walk.u64("table of CPU buffers")? })
-        })
-        .collect()
+    const WHAT: &str = "table of CPU buffers";
+    walk.check(u64::from(cpus) * 16, WHAT)?;
+    (0..cpus).map(|cpu| Ok(CpuData { cpu, offset: walk.u64(WHAT)?, size: walk.u64(WHAT)? })).collect()
 }
 
-/// The clock's text stands behind the table. Old files have it damaged; the
-/// events are readable without it.
-fn read_clock(walk: &mut Walk<'_>, meta: &mut Meta) {
-    let read = |walk: &mut Walk<'_>| -> Result<String, Error> {
-        let size = walk.u64("size of the trace clock")?;
-        Ok(crate::bytes::text(&walk.take(size.min(65536), "trace clock")?))
-    };
-    if let Ok(text) = read(walk)
-        && let Some(clock) = options::chosen_clock(&text)
-    {
-        meta.clock = Some(clock);
-    }
+/// The clock's text behind a table. Old files have it damaged; the events are
+/// readable without it.
+fn read_clock(walk: &mut Walk<'_>) -> Option<String> {
+    let size = walk.u64("size of the trace clock").ok()?;
+    let bytes = walk.take(size.min(1 << 16), "trace clock").ok()?;
+    options::chosen_clock(&text(&bytes))
 }
 
-fn buffer(name: String, clock: Option<String>, layout: PageLayout, cpus: Vec<CpuData>) -> Buffer {
-    Buffer { name, clock, layout, compressed: false, cpus }
+fn read_instance(
+    source: &Source,
+    meta: &Meta,
+    instance: Instance,
+    layout: PageLayout,
+    clock_follows: bool,
+) -> Result<Buffer, Error> {
+    let mut walk = Walk::file(source, instance.offset, source.len(), meta.endian);
+    let mark = walk.take(10, "flyrecord mark of a buffer")?;
+    check_mark(&mark, instance.offset)?;
+    let cpus = cpu_table(&mut walk, instance.cpus)?;
+    let clock = if clock_follows { read_clock(&mut walk) } else { None };
+    Ok(Buffer { name: instance.name, clock, layout, compressed: false, cpus })
 }

@@ -47,8 +47,12 @@ fn compare(file: &Path) -> u64 {
         if line.starts_with("cpus=") || !line.contains("] ") {
             continue;
         }
-        let Some(Item::Event(event)) = cursor.next().unwrap() else {
-            panic!("{}: no event for {line:?}", file.display());
+        let event = loop {
+            match cursor.next().unwrap() {
+                Some(Item::Event(event)) => break event,
+                Some(Item::Lost { .. }) => continue,
+                other => panic!("{}: {other:?} for {line:?}", file.display()),
+            }
         };
         if let Err(why) = same(&trace, &printed, &symbols, &event, &line) {
             panic!("{}: {why}\n{line}\n{event:?}", file.display());

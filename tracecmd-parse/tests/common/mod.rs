@@ -2,6 +2,9 @@
 //! What the tests share: where recordings are, and whether trace-cmd is there.
 #![allow(dead_code, reason = "each test uses its own part")]
 
+pub mod model;
+pub mod random;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Sections of version 7, and texts that stay in the file until asked for.
+
+use crate::bytes::{Endian, Walk};
+use crate::compress::Decompressor;
+use crate::error::Error;
+use crate::meta::{Meta, Text};
+use crate::source::Source;
+
+const COMPRESSED: u16 = 1;
+/// The largest section that is decompressed into memory: formats of a kernel
+/// with every event come to 3 MB, kallsyms to 20 MB.
+const SECTION_MAX: u64 = 256 << 20;
+
+/// A section's header.
+pub(crate) struct Section {
+    pub(crate) compressed: bool,
+    /// Where its data are.
+    data: u64,
+    /// Bytes of them in the file.
+    size: u64,
+}
+
+/// Reads sections of one file.
+pub(crate) struct Sections<'a> {
+    source: &'a Source,
+    endian: Endian,
+    decompressor: Decompressor,
+}
+
+impl<'a> Sections<'a> {
+    pub(crate) fn new(source: &'a Source, meta: &Meta) -> Sections<'a> {
+        Sections { source, endian: meta.endian, decompressor: Decompressor::new(meta.compression) }
+    }
+
+    pub(crate) fn source(&self) -> &'a Source {
+        self.source
+    }
+
+    pub(crate) fn endian(&self) -> Endian {
+        self.endian
+    }
+
+    /// The header of the section at `at`, which must be of that number.
+    pub(crate) fn header(&self, at: u64, id: u16, what: &'static str) -> Result<Section, Error> {
+        let mut walk = Walk::file(self.source, at, self.source.len(), self.endian);
+        let found = walk.u16(what)?;
+        if found != id {
+            return Err(Error::invalid(what, at, format!("section {id}"), format!("section {found}")));
+        }
+        let flags = walk.u16(what)?;
+        // A number into the strings sections: what the section is, for people.
+        walk.skip(4, what)?;
+        let size = walk.u64(what)?;
+        Ok(Section { compressed: flags & COMPRESSED != 0, data: walk.offset(), size })
+    }
+
+    /// The bytes of the section at `at`, decompressed.
+    pub(crate) fn bytes(&mut self, at: u64, id: u16, what: &'static str) -> Result<Vec<u8>, Error> {
+        let section = self.header(at, id, what)?;
+        let mut walk = Walk::file(self.source, section.data, self.source.len(), self.endian);
+        if !section.compressed {
+            return walk.take(section.size, what);
+        }
+        unpack(&mut walk, &mut self.decompressor, what)
+    }
+
+    /// Where the text of a section is.
+    pub(crate) fn text(&self, at: u64, id: u16) -> Result<Text, Error> {
+        let section = self.header(at, id, "text section")?;
+        Ok(Text { offset: section.data, size: section.size, compressed: section.compressed })
+    }
+}
+
+/// Sizes, then the compressed bytes.
+fn unpack(walk: &mut Walk<'_>, decompressor: &mut Decompressor, what: &'static str) -> Result<Vec<u8>, Error> {
+    let offset = walk.offset();
+    let packed = walk.u32(what)?;
+    let size = walk.u32(what)?;
+    if u64::from(size) > SECTION_MAX {
+        return Err(Error::Limit { what, offset, found: u64::from(size), limit: SECTION_MAX });
+    }
+    let input = walk.take(u64::from(packed), what)?;
+    let mut out = Vec::new();
+    decompressor.run(&input, size as usize, &mut out, what, offset)?;
+    Ok(out)
+}
+
+/// Reads a text that was left in the file. In version 7 its length stands
+/// before it, inside the section.
+pub(crate) fn read_text(source: &Source, meta: &Meta, text: Text) -> Result<Vec<u8>, Error> {
+    const WHAT: &str = "text section";
+    let mut walk = Walk::file(source, text.offset, source.len(), meta.endian);
+    if meta.version < 7 {
+        return walk.take(text.size, WHAT);
+    }
+    if text.compressed {
+        let bytes = unpack(&mut walk, &mut Decompressor::new(meta.compression), WHAT)?;
+        let mut walk = Walk::memory(&bytes, text.offset, meta.endian);
+        let size = walk.u32(WHAT)?;
+        return walk.take(u64::from(size), WHAT);
+    }
+    let size = walk.u32(WHAT)?;
+    walk.take(u64::from(size), WHAT)
+}
