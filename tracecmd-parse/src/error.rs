@@ -102,6 +102,22 @@ pub enum Error {
         /// What to do instead.
         hint: &'static str,
     },
+    /// A C library that the tracecmd reader needs is not there, or is too old.
+    #[error(
+        "cannot be read with trace-cmd's library: {name} cannot be loaded: {why}; install it (Debian, Ubuntu: package libtracecmd1; Fedora: libtracecmd) or use the native reader"
+    )]
+    Library {
+        /// The library's file name.
+        name: String,
+        /// What the loader said.
+        why: String,
+    },
+    /// trace-cmd's library failed; in its own process, so nothing else is harmed.
+    #[error("cannot be read with trace-cmd's library: it {what}")]
+    TraceCmd {
+        /// What it did: "refused the file", "crashed on it (signal 11)", ...
+        what: String,
+    },
     /// No buffer of that name.
     #[error("has no buffer {wanted}; it has {have}")]
     NoBuffer {

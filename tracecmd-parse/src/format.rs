@@ -237,16 +237,20 @@ impl Formats {
     /// id that is taken, is noted in [`Formats::skipped`]: one bad event must not
     /// make the others unreadable.
     pub fn add(&mut self, system: &str, text: &str) {
-        let event = match EventFormat::parse(system, text, self.endian) {
-            Ok(event) => event,
-            Err(why) => return self.skipped.push(format!("{system}: {why}")),
-        };
+        match EventFormat::parse(system, text, self.endian) {
+            Ok(event) => self.add_format(event),
+            Err(why) => self.skipped.push(format!("{system}: {why}")),
+        }
+    }
+
+    /// Adds a format that was read already. An id that is taken is noted in [`Formats::skipped`].
+    pub fn add_format(&mut self, event: EventFormat) {
         if let Some(&other) = self.by_id.get(&event.id) {
             let other = &self.events[other];
             if other.system != event.system || other.name != event.name {
                 self.skipped.push(format!(
-                    "{system}:{}: id {} belongs to {}:{}",
-                    event.name, event.id, other.system, other.name
+                    "{}:{}: id {} belongs to {}:{}",
+                    event.system, event.name, event.id, other.system, other.name
                 ));
             }
             return;
@@ -256,8 +260,8 @@ impl Formats {
                 None => self.common = Some(common),
                 Some(first) if first.common_type != common.common_type => {
                     self.skipped.push(format!(
-                        "{system}:{}: common_type is at another place than in the events before",
-                        event.name
+                        "{}:{}: common_type is at another place than in the events before",
+                        event.system, event.name
                     ));
                     return;
                 }
