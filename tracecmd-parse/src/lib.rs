@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Reader of trace-cmd's `trace.dat`, versions 6 and 7.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod bytes;
 mod compress;
@@ -18,6 +18,7 @@ mod section;
 mod source;
 mod stream;
 mod time;
+pub mod tracecmd;
 mod v6;
 mod v7;
 pub mod write;
