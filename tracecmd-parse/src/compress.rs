@@ -126,3 +126,58 @@ pub(crate) fn pack(method: Compression, bytes: &[u8]) -> Result<Vec<u8>, std::io
         Compression::Zstd => Ok(compress_to_vec(bytes, CompressionLevel::Fastest)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unpack(method: Compression, packed: &[u8], size: usize) -> Result<Vec<u8>, Error> {
+        let mut out = Vec::new();
+        Decompressor::new(method).run(packed, size, &mut out, "test", 99)?;
+        Ok(out)
+    }
+
+    #[test]
+    fn what_is_packed_is_unpacked() {
+        let text: Vec<u8> = (0..300_000u32).map(|n| (n % 251 * (n / 1000)) as u8).collect();
+        for method in [Compression::None, Compression::Zlib, Compression::Zstd] {
+            for bytes in [&text[..], b"", b"x"] {
+                let packed = pack(method, bytes).unwrap();
+                assert_eq!(unpack(method, &packed, bytes.len()).unwrap(), bytes, "{method:?}");
+                assert!(unpack(method, &packed, bytes.len() + 1).is_err());
+                if !bytes.is_empty() {
+                    assert!(unpack(method, &packed, bytes.len() - 1).is_err());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_frame_that_wants_a_large_window_is_refused() {
+        // Window descriptor for 1 GiB, then an empty last block.
+        let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 20 << 3, 1, 0, 0];
+        let error = unpack(Compression::Zstd, &frame, 0).unwrap_err().to_string();
+        assert!(error.contains("byte 99") && error.contains("indow"), "{error}");
+    }
+
+    #[test]
+    fn no_more_comes_out_than_declared() {
+        // Blocks of 128 KiB of one byte, 4 bytes each: 128 MiB from 4 KiB.
+        let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, 7 << 3];
+        for _ in 0..1024 {
+            frame.extend([0x02, 0x00, 0x10, 0]);
+        }
+        frame.extend([1, 0, 0]);
+        assert_eq!(unpack(Compression::Zstd, &frame, 128 << 20).unwrap().len(), 128 << 20);
+        let error = unpack(Compression::Zstd, &frame, 4096).unwrap_err().to_string();
+        assert!(error.contains("more than the declared 4096 bytes"), "{error}");
+    }
+
+    #[test]
+    fn a_wrong_checksum_is_told() {
+        // One raw block "abc" with a checksum of zeros.
+        let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x04, 0x00, 0x19, 0, 0, b'a', b'b', b'c', 0, 0, 0, 0];
+        let error = unpack(Compression::Zstd, &frame, 3).unwrap_err().to_string();
+        assert!(error.contains("checksum"), "{error}");
+    }
+}

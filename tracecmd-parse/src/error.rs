@@ -6,8 +6,7 @@ use std::path::PathBuf;
 /// Why a file, a section or a field cannot be read.
 ///
 /// Offsets are bytes from the start of the file; inside a compressed section
-/// they are bytes from the start of the file to the section plus the bytes
-/// into the decompressed text.
+/// they are the section's place plus the bytes into what was decompressed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -156,16 +155,10 @@ impl Error {
 
     /// The error itself, without the name of the file around it.
     pub fn inner(&self) -> &Error {
-        match self {
-            Error::InFile { error, .. } => error.inner_once(),
-            other => other,
+        let mut error = self;
+        while let Error::InFile { error: within, .. } = error {
+            error = within;
         }
-    }
-
-    fn inner_once(&self) -> &Error {
-        match self {
-            Error::InFile { error, .. } => error,
-            other => other,
-        }
+        error
     }
 }

@@ -112,3 +112,77 @@ impl FieldRef {
         self.endian.uint(event.data, at as usize, width as usize)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reference(size: u32, signed: bool, kind: FieldKind, endian: Endian) -> FieldRef {
+        FieldRef { offset: 4, size, signed, kind, endian }
+    }
+
+    fn event(data: &[u8]) -> RawEvent<'_> {
+        RawEvent { ts_ns: 0, cpu: 0, id: 0, data }
+    }
+
+    #[test]
+    fn numbers_of_every_size() {
+        let data = [0, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff];
+        for (size, unsigned) in [(1, 0xfe), (2, 0xfffe), (4, 0xffff_fffe), (8, 0xffff_ffff_ffff_fffe)] {
+            let field = reference(size, true, FieldKind::Scalar, Endian::Little);
+            assert_eq!((field.u64(&event(&data)), field.i64(&event(&data))), (Some(unsigned), Some(-2)));
+            let field = reference(size, false, FieldKind::Scalar, Endian::Little);
+            assert_eq!(field.i64(&event(&data)), Some(unsigned as i64));
+        }
+        let big = reference(2, false, FieldKind::Scalar, Endian::Big);
+        assert_eq!(big.u64(&event(&data)), Some(0xfeff));
+        assert_eq!(reference(3, false, FieldKind::Scalar, Endian::Big).u64(&event(&data)), None);
+    }
+
+    #[test]
+    fn a_short_event_gives_nothing() {
+        for len in 0..8 {
+            let field = reference(4, true, FieldKind::Scalar, Endian::Little);
+            assert_eq!(field.i64(&event(&[0; 8][..len])), None);
+            assert_eq!(field.bytes(&event(&[0; 8][..len])), None);
+        }
+    }
+
+    #[test]
+    fn strings_of_fixed_size_end_at_nul() {
+        let field = reference(8, false, FieldKind::Array { len: 8 }, Endian::Little);
+        let data = b"\0\0\0\0a b=c\0xx";
+        assert_eq!(field.bytes(&event(data)), Some(&b"a b=c\0xx"[..]));
+        assert_eq!(field.text(&event(data)).unwrap(), "a b=c");
+        assert_eq!(field.cstr(&event(b"\0\0\0\0\xffbcdefgh")), Some(&b"\xffbcdefgh"[..]));
+    }
+
+    #[test]
+    fn dynamic_strings() {
+        let at_10 = [0, 0, 0, 0, 10, 0, 3, 0, 9, 9, b'h', b'i', 0];
+        let field = reference(4, true, FieldKind::DataLoc, Endian::Little);
+        assert_eq!(field.text(&event(&at_10)).unwrap(), "hi");
+        // Two bytes behind the word.
+        let relative = [0, 0, 0, 0, 2, 0, 3, 0, 9, 9, b'h', b'i', 0];
+        let field = reference(4, true, FieldKind::RelLoc, Endian::Little);
+        assert_eq!(field.text(&event(&relative)).unwrap(), "hi");
+        let outside = [0, 0, 0, 0, 10, 0, 4, 0, 9, 9, b'h', b'i', 0];
+        let field = reference(4, true, FieldKind::DataLoc, Endian::Little);
+        assert_eq!(field.bytes(&event(&outside)), None);
+        assert_eq!(field.bytes(&event(&[0, 0, 0, 0, 255, 255, 255, 255])), None);
+    }
+
+    #[test]
+    fn the_rest_of_the_event() {
+        let field = reference(0, false, FieldKind::Array { len: 0 }, Endian::Little);
+        assert_eq!(field.cstr(&event(b"\0\0\0\0ab\n\0")), Some(&b"ab\n"[..]));
+        assert_eq!(field.element(&event(b"\0\0\0\0ab\n\0"), 0), None);
+    }
+
+    #[test]
+    fn elements_of_an_array() {
+        let field = reference(8, false, FieldKind::Array { len: 4 }, Endian::Big);
+        let data = [0, 0, 0, 0, 0, 1, 0, 2, 0, 3, 0, 4];
+        assert_eq!((field.element(&event(&data), 3), field.element(&event(&data), 4)), (Some(4), None));
+    }
+}

@@ -272,3 +272,74 @@ fn apply(operator: &str, values: &mut Vec<u64>) -> Option<()> {
     });
     Some(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const V6_1: &str = r#""prev_comm=%s prev_pid=%d prev_prio=%d prev_state=%s%s ==> next_comm=%s next_pid=%d next_prio=%d", REC->prev_comm, REC->prev_pid, REC->prev_prio, (REC->prev_state & ((((0x00000000 | 0x00000001 | 0x00000002 | 0x00000004 | 0x00000008 | 0x00000010 | 0x00000020 | 0x00000040) + 1) << 1) - 1)) ? __print_flags(REC->prev_state & ((((0x00000000 | 0x00000001 | 0x00000002 | 0x00000004 | 0x00000008 | 0x00000010 | 0x00000020 | 0x00000040) + 1) << 1) - 1), "|", { 0x00000001, "S" }, { 0x00000002, "D" }, { 0x00000004, "T" }, { 0x00000008, "t" }, { 0x00000010, "X" }, { 0x00000020, "Z" }, { 0x00000040, "P" }, { 0x00000080, "I" }) : "R", REC->prev_state & (((0x00000000 | 0x00000001 | 0x00000002 | 0x00000004 | 0x00000008 | 0x00000010 | 0x00000020 | 0x00000040) + 1) << 1) ? "+" : "", REC->next_comm, REC->next_pid, REC->next_prio"#;
+    const V4_9: &str = r#""prev_state=%s%s", REC->prev_state & (4096-1) ? __print_flags(REC->prev_state & (4096-1), "|", { 1, "S"} , { 2, "D" }, { 4, "T" }, { 8, "t" }, { 16, "Z" }, { 32, "X" }, { 64, "x" }, { 128, "K" }, { 256, "W" }, { 512, "P" }, { 1024, "N" }) : "R", REC->prev_state & 4096 ? "+" : "", REC->next_comm"#;
+
+    #[test]
+    fn states_of_6_1() {
+        let states = TaskStates::parse(V6_1).unwrap();
+        assert_eq!((states.table.mask, states.preempted_bit), (0xff, 0x100));
+        let letters = |state| states.letters(state);
+        assert_eq!([letters(0), letters(0x100), letters(1), letters(2)], ["R", "R+", "S", "D"]);
+        assert_eq!([letters(0x10), letters(0x20), letters(0x80), letters(0x82)], ["X", "Z", "I", "D|I"]);
+        assert!(states.is_runnable(0x100) && states.is_preempted(0x100));
+    }
+
+    #[test]
+    fn states_of_4_9_have_other_bits() {
+        let states = TaskStates::parse(V4_9).unwrap();
+        assert_eq!((states.table.mask, states.preempted_bit), (0xfff, 0x1000));
+        assert_eq!([states.letters(16), states.letters(32), states.letters(0x1000)], ["Z", "X", "R+"]);
+        // A bit without a letter is told in hexadecimal, as the kernel does.
+        assert_eq!(states.letters(0x801), "S|0x800");
+    }
+
+    #[test]
+    fn a_format_without_a_table_has_no_states() {
+        assert_eq!(TaskStates::parse("\"%d\", REC->prev_state"), None);
+        assert_eq!(TaskStates::parse(""), None);
+        let other = r#""%s", __print_flags(REC->prev_state_too, "|", { 1, "S" })"#;
+        assert_eq!(TaskStates::parse(other), None);
+    }
+
+    #[test]
+    fn the_table_of_another_field() {
+        let fmt = r#""%s %s", __print_flags(REC->a, "", { 1, "x,y" }), __print_flags(REC->flags, "|", { (1 << 4), "SP)ACE" })"#;
+        let table = FlagTable::parse(fmt, "flags").unwrap();
+        assert_eq!(table.entries, [(16, "SP)ACE".to_string())]);
+        assert_eq!((table.mask, table.delimiter.as_str()), (u64::MAX, "|"));
+        assert_eq!(FlagTable::parse(fmt, "a").unwrap().names(1), "x,y");
+    }
+
+    #[test]
+    fn constants_are_evaluated_as_in_c() {
+        for (text, value) in [
+            ("4096-1", 4095),
+            ("1 << 2 + 1", 8),
+            ("(1 << 2) + 1", 5),
+            ("1 | 2 ^ 3 & 1", 1 | 2 ^ (3 & 1)),
+            ("2 * 3 + 4", 10),
+            ("~0 & 0xf0", 0xf0),
+            ("010", 8),
+            ("1UL << 63", 1 << 63),
+            ("1 << 64", 0),
+            ("30+1", 31),
+        ] {
+            assert_eq!(evaluate(text), Some(value), "{text}");
+        }
+        for text in ["", "1 +", "(1", "1)", "1 2", "a", "+1", "()", "0x", "1 / 2", "99999999999999999999"] {
+            assert_eq!(evaluate(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn depth_costs_no_stack() {
+        let deep = format!("{}1{}", "(".repeat(1_000_000), ")".repeat(1_000_000));
+        assert_eq!(evaluate(&deep), Some(1));
+    }
+}

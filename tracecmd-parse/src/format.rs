@@ -337,3 +337,126 @@ fn common_fields(event: &EventFormat) -> Option<CommonFields> {
         common_pid: get("common_pid")?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SWITCH: &str = "name: sched_switch\nID: 316\nformat:\n\
+        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
+        \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
+        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+        \tfield:char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;\n\
+        \tfield:pid_t prev_pid;\toffset:24;\tsize:4;\tsigned:1;\n\n\
+        print fmt: \"prev_pid=%d\", REC->prev_pid\n";
+
+    fn field(line: &str) -> Field {
+        Field::parse(line).unwrap()
+    }
+
+    #[test]
+    fn a_format_file() {
+        let event = EventFormat::parse("sched", SWITCH, Endian::Little).unwrap();
+        assert_eq!((event.id, event.name.as_str(), event.fields.len()), (316, "sched_switch", 6));
+        assert_eq!(event.print_fmt, "\"prev_pid=%d\", REC->prev_pid");
+        let comm = event.field("prev_comm").unwrap();
+        assert_eq!((comm.type_text.as_str(), comm.offset, comm.size), ("char[16]", 8, 16));
+        assert_eq!(comm.kind, FieldKind::Array { len: 16 });
+        let error = event.field_ref("next_pid").unwrap_err().to_string();
+        assert!(error.starts_with("event sched:sched_switch has no field next_pid; it has common_type"), "{error}");
+    }
+
+    #[test]
+    fn declarations() {
+        for (declaration, name, type_text, kind) in [
+            ("int prev_prio", "prev_prio", "int", FieldKind::Scalar),
+            ("const char * ptr", "ptr", "const char *", FieldKind::Scalar),
+            ("const char *ptr", "ptr", "const char *", FieldKind::Scalar),
+            ("__data_loc char[] name", "name", "__data_loc char[]", FieldKind::DataLoc),
+            ("__rel_loc char[] name", "name", "__rel_loc char[]", FieldKind::RelLoc),
+            ("void (*func)(struct x *)", "func", "void (*)(struct x *)", FieldKind::Scalar),
+            ("unsigned long args[6]", "args", "unsigned long[6]", FieldKind::Array { len: 6 }),
+            ("__u8 buf[4 + 4]", "buf", "__u8[4 + 4]", FieldKind::Array { len: 8 }),
+            ("char comm[TASK_COMM_LEN]", "comm", "char[TASK_COMM_LEN]", FieldKind::Array { len: 8 }),
+            ("struct sock * sk", "sk", "struct sock *", FieldKind::Scalar),
+        ] {
+            let field = field(&format!("field:{declaration};\toffset:8;\tsize:8;\tsigned:0;"));
+            assert_eq!((field.name.as_str(), field.type_text.as_str(), field.kind), (name, type_text, kind));
+        }
+        let rest = FieldKind::Array { len: 0 };
+        assert_eq!(field("field:char buf[];\toffset:16;\tsize:0;\tsigned:0;").kind, rest);
+        assert_eq!(field("field:char buf;\toffset:16;\tsize:0;\tsigned:0;").kind, rest);
+        assert_eq!(field("field special:char comm[16];\toffset:8;\tsize:16;").name, "comm");
+    }
+
+    #[test]
+    fn without_signed_the_type_decides() {
+        assert!(field("field:int a;\toffset:0;\tsize:4;").signed);
+        assert!(!field("field:unsigned int a;\toffset:0;\tsize:4;").signed);
+    }
+
+    #[test]
+    fn text_that_is_not_a_format_is_refused_with_the_line() {
+        for text in [
+            "",
+            "name: x\n",
+            "ID: 1\n",
+            "name: x\nID: 70000\n",
+            "name: x\nID: one\n",
+            "name: x\nID: 1\nformat:\n\tfield:int a\n",
+            "name: x\nID: 1\nformat:\n\tfield:int a;\toffset:x;\tsize:4;\n",
+            "name: x\nID: 1\nformat:\n\tfield:int a;\toffset:4294967295;\tsize:4;\n",
+            "name: x\nID: 1\nformat:\n\tfield:;\toffset:0;\tsize:4;\n",
+        ] {
+            assert!(EventFormat::parse("s", text, Endian::Little).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_bad_format_is_skipped_and_told() {
+        let mut formats = Formats::new(Endian::Little);
+        formats.add("sched", "nonsense");
+        formats.add("sched", SWITCH);
+        formats.add("sched", SWITCH);
+        formats.add("other", &SWITCH.replace("sched_switch", "impostor"));
+        formats.add(
+            "other",
+            &SWITCH.replace("ID: 316", "ID: 7").replace("common_type;\toffset:0", "common_type;\toffset:2"),
+        );
+        assert_eq!((formats.len(), formats.skipped().len()), (1, 3), "{:?}", formats.skipped());
+        assert_eq!(formats.by_id(316).unwrap().name, "sched_switch");
+        assert_eq!(formats.common().unwrap().common_pid.offset(), 4);
+        assert!(formats.event("sched", "sched_wakeup").is_err());
+        assert_eq!(formats.named("sched_switch").count(), 1);
+    }
+
+    #[test]
+    fn the_common_header_may_be_longer() {
+        let long = SWITCH.replace("offset:8;", "offset:12;").replace(
+            "signed:1;\n\n\tfield:char",
+            "signed:1;\n\tfield:unsigned char common_migrate_disable;\toffset:8;\tsize:1;\tsigned:0;\n\n\tfield:char",
+        );
+        let mut formats = Formats::new(Endian::Little);
+        formats.add("sched", &long);
+        let event = formats.event("sched", "sched_switch").unwrap();
+        assert_eq!(event.field("prev_comm").unwrap().offset, 12);
+        assert_eq!(event.fields[4].name, "common_migrate_disable");
+    }
+
+    #[test]
+    fn a_format_written_as_text_is_read_again() {
+        let mut text = SWITCH.to_string();
+        for line in [
+            "\tfield:__data_loc char[] name;\toffset:28;\tsize:4;\tsigned:1;\n",
+            "\tfield:const char * ptr;\toffset:32;\tsize:8;\tsigned:0;\n",
+            "\tfield:void (*func)(int);\toffset:40;\tsize:8;\tsigned:0;\n",
+            "\tfield:char buf[];\toffset:48;\tsize:0;\tsigned:0;\n",
+        ] {
+            text = text.replace("\nprint fmt", &format!("{line}\nprint fmt"));
+        }
+        let event = EventFormat::parse("sched", &text, Endian::Big).unwrap();
+        assert_eq!(event.fields.len(), 10);
+        assert_eq!(EventFormat::parse("sched", &event.to_text(), Endian::Big).unwrap(), event);
+    }
+}

@@ -165,3 +165,35 @@ pub(crate) fn chosen_clock(text: &str) -> Option<String> {
     let clock = clock.trim();
     (!clock.is_empty()).then(|| clock.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_are_read_as_strtoll_does() {
+        for (text, value) in [
+            ("100", 100),
+            ("-100", -100),
+            (" +7", 7),
+            ("0x10", 16),
+            ("-0x10", -16),
+            ("010", 8),
+            ("12ns", 12),
+            ("", 0),
+            ("x", 0),
+            ("99999999999999999999", i64::MAX),
+        ] {
+            assert_eq!(strtoll(text), value, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_clock_in_brackets_is_the_chosen_one() {
+        assert_eq!(chosen_clock("local global [mono] boot").as_deref(), Some("mono"));
+        assert_eq!(chosen_clock("[x86-tsc]").as_deref(), Some("x86-tsc"));
+        assert_eq!(chosen_clock("local"), None);
+        assert_eq!(chosen_clock("[ ]"), None);
+        assert_eq!(chosen_clock("[local"), None);
+    }
+}

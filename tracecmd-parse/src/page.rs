@@ -217,3 +217,139 @@ pub(crate) fn absolute(value: u64, before: u64) -> u64 {
     let full = value | (before & ABSOLUTE_MSB);
     if full < before { full.wrapping_add(1 << ABSOLUTE_BITS) } else { full }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LITTLE: PageLayout = PageLayout { endian: Endian::Little, page_size: 128, commit_size: 8, data_offset: 16 };
+
+    /// A little-endian page of 64-bit kernels from its words.
+    fn page(ts: u64, commit: u64, words: &[u32]) -> Vec<u8> {
+        let mut page = ts.to_le_bytes().to_vec();
+        page.extend(commit.to_le_bytes());
+        words.iter().for_each(|w| page.extend(w.to_le_bytes()));
+        page.resize(128, 0);
+        page
+    }
+
+    fn event(type_len: u32, delta: u32) -> u32 {
+        type_len | delta << 5
+    }
+
+    fn steps(page: &[u8], layout: &PageLayout) -> Vec<Step> {
+        let (mut walk, _) = PageWalk::new(page, layout).unwrap();
+        let mut steps = Vec::new();
+        loop {
+            let step = walk.next(page, layout.endian);
+            steps.push(step);
+            if !matches!(step, Step::Event { .. }) {
+                return steps;
+            }
+        }
+    }
+
+    #[test]
+    fn deltas_add_up() {
+        let page = page(1000, 20, &[event(2, 0), 1, 2, event(1, 5), 3]);
+        assert_eq!(
+            steps(&page, &LITTLE),
+            [Step::Event { ts: 1000, at: 20, len: 8 }, Step::Event { ts: 1005, at: 32, len: 4 }, Step::End]
+        );
+    }
+
+    #[test]
+    fn big_endian_has_the_type_in_the_upper_bits() {
+        let layout = PageLayout { endian: Endian::Big, page_size: 64, commit_size: 4, data_offset: 12 };
+        let mut page = 7u64.to_be_bytes().to_vec();
+        page.extend(8u32.to_be_bytes());
+        page.extend((1u32 << 27 | 9).to_be_bytes());
+        page.extend([1, 2, 3, 4]);
+        page.resize(64, 0);
+        assert_eq!(steps(&page, &layout), [Step::Event { ts: 16, at: 16, len: 4 }, Step::End]);
+    }
+
+    #[test]
+    fn a_long_event_has_a_length_word_that_counts_itself() {
+        let page = page(0, 16, &[event(0, 3), 9, 1, 2]);
+        // 9 - 4 bytes, rounded up to 8.
+        assert_eq!(steps(&page, &LITTLE), [Step::Event { ts: 3, at: 24, len: 8 }, Step::End]);
+    }
+
+    #[test]
+    fn a_time_extend_carries_the_upper_bits() {
+        let page = page(1, 16, &[event(TYPE_TIME_EXTEND, 2), 3, event(1, 4), 0]);
+        let ts = 1 + (3u64 << 27) + 2 + 4;
+        assert_eq!(steps(&page, &LITTLE), [Step::Event { ts, at: 28, len: 4 }, Step::End]);
+    }
+
+    #[test]
+    fn an_absolute_stamp_replaces_the_time() {
+        let page = page(1 << 40, 16, &[event(TYPE_TIME_STAMP, 2), 3, event(1, 4), 0]);
+        let ts = (3u64 << 27) + 2 + 4;
+        assert_eq!(steps(&page, &LITTLE), [Step::Event { ts, at: 28, len: 4 }, Step::End]);
+    }
+
+    #[test]
+    fn an_absolute_stamp_takes_its_upper_bits_from_the_time_before() {
+        let top = 5u64 << ABSOLUTE_BITS;
+        assert_eq!(absolute(100, top + 50), top + 100);
+        // The lower bits ran over since.
+        assert_eq!(absolute(100, top + 200), top + (1 << ABSOLUTE_BITS) + 100);
+        assert_eq!(absolute(100, 200), 100);
+    }
+
+    #[test]
+    fn padding_is_passed_over_and_its_time_counts() {
+        let page = page(0, 20, &[event(TYPE_PADDING, 7), 8, 0xdead, event(1, 1), 0]);
+        assert_eq!(steps(&page, &LITTLE), [Step::Event { ts: 8, at: 32, len: 4 }, Step::End]);
+    }
+
+    #[test]
+    fn padding_without_a_delta_ends_the_page() {
+        let page = page(0, 16, &[event(1, 1), 0, event(TYPE_PADDING, 0), 0xffff]);
+        assert_eq!(steps(&page, &LITTLE), [Step::Event { ts: 1, at: 20, len: 4 }, Step::End]);
+    }
+
+    #[test]
+    fn missed_events_are_told_with_their_count_if_it_is_stored() {
+        let stored = page(0, MISSED_EVENTS | MISSED_STORED | 8, &[event(1, 1), 0, 812]);
+        assert_eq!(PageWalk::new(&stored, &LITTLE).unwrap().1, Some(Missed { count: Some(812) }));
+        let flag = page(0, MISSED_EVENTS | 8, &[event(1, 1), 0, 812]);
+        assert_eq!(PageWalk::new(&flag, &LITTLE).unwrap().1, Some(Missed { count: None }));
+        // No room behind the events: the flag must not be there, and there is no count.
+        let full = page(0, MISSED_EVENTS | MISSED_STORED | 112, &[event(27, 0)]);
+        assert_eq!(PageWalk::new(&full, &LITTLE).unwrap().1, Some(Missed { count: None }));
+    }
+
+    #[test]
+    fn what_reaches_beyond_the_committed_bytes_is_damage() {
+        for words in [
+            vec![event(28, 0)],
+            vec![event(0, 0), 100],
+            vec![event(0, 0), 3],
+            vec![event(0, 0), u32::MAX],
+            vec![event(TYPE_PADDING, 1), 100],
+            vec![event(TYPE_PADDING, 1), u32::MAX],
+            vec![event(TYPE_TIME_EXTEND, 1)],
+        ] {
+            let page = page(0, 4 * words.len() as u64, &words);
+            assert!(matches!(steps(&page, &LITTLE)[..], [Step::Damaged { at: 16, .. }]), "{words:x?}");
+        }
+    }
+
+    #[test]
+    fn a_page_that_is_cut_gives_its_whole_events_and_says_so() {
+        let whole = page(0, 16, &[event(1, 1), 0, event(1, 1), 0]);
+        let found = steps(&whole[..30], &LITTLE);
+        let why = "the file ends inside this page";
+        assert_eq!(found, [Step::Event { ts: 1, at: 20, len: 4 }, Step::Damaged { at: 24, why }]);
+        assert!(PageWalk::new(&whole[..15], &LITTLE).is_err());
+    }
+
+    #[test]
+    fn a_size_beyond_the_page_is_refused() {
+        assert!(PageWalk::new(&page(0, 113, &[]), &LITTLE).is_err());
+        assert!(PageWalk::new(&page(0, 112, &[event(27, 0)]), &LITTLE).is_ok());
+    }
+}

@@ -55,14 +55,16 @@ impl<'a> Sections<'a> {
         Ok(Section { compressed: flags & COMPRESSED != 0, data: walk.offset(), size })
     }
 
-    /// The bytes of the section at `at`, decompressed.
-    pub(crate) fn bytes(&mut self, at: u64, id: u16, what: &'static str) -> Result<Vec<u8>, Error> {
+    /// The bytes of the section at `at`, decompressed, and where its data are.
+    pub(crate) fn bytes(&mut self, at: u64, id: u16, what: &'static str) -> Result<(Vec<u8>, u64), Error> {
         let section = self.header(at, id, what)?;
         let mut walk = Walk::file(self.source, section.data, self.source.len(), self.endian);
-        if !section.compressed {
-            return walk.take(section.size, what);
-        }
-        unpack(&mut walk, &mut self.decompressor, what)
+        let bytes = if section.compressed {
+            unpack(&mut walk, &mut self.decompressor, what)?
+        } else {
+            walk.take(section.size, what)?
+        };
+        Ok((bytes, section.data))
     }
 
     /// Where the text of a section is.

@@ -159,3 +159,56 @@ impl TimeMap {
         u64::try_from(ts.max(0)).unwrap_or(u64::MAX)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(time: i64, offset: i64) -> TimeSample {
+        TimeSample { time, offset, scaling: 1, fraction: 0 }
+    }
+
+    fn shift(flags: u32, samples: Vec<TimeSample>) -> TimeMap {
+        let shift = TimeShift { peer_trace_id: 0, flags, cpus: vec![samples] };
+        TimeMap { shift: Some(shift), tsc: None, offset: 0, identity: false }
+    }
+
+    #[test]
+    fn ticks_become_nanoseconds_then_the_offset_is_added() {
+        let tsc = Some(TscToNs { mult: 3 << 9, shift: 10, offset: 77 });
+        let map = TimeMap { shift: None, tsc, offset: -5, identity: false };
+        assert_eq!(map.ns(0, 1000), 1495);
+        assert_eq!(map.ns(0, 0), 0);
+        let wide = TimeMap { tsc: Some(TscToNs { mult: u32::MAX, shift: 0, offset: 0 }), ..map };
+        assert_eq!(wide.ns(0, u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn one_sample_is_an_offset() {
+        let map = shift(0, vec![sample(0, -100)]);
+        assert_eq!((map.ns(0, 1000), map.ns(0, 10), map.ns(1, 1000)), (900, 0, 1000));
+    }
+
+    #[test]
+    fn the_sample_before_the_event_counts() {
+        let map = shift(0, vec![sample(100, 1), sample(200, 2), sample(300, 3), sample(400, 4)]);
+        assert_eq!([50, 150, 250, 350].map(|ts| map.ns(0, ts)), [51, 151, 252, 353]);
+        // Behind the last sample the one before it counts, as in trace-cmd.
+        assert_eq!(map.ns(0, 500), 503);
+    }
+
+    #[test]
+    fn between_samples_the_offset_is_interpolated() {
+        let map = shift(INTERPOLATE, vec![sample(100, 0), sample(200, 10)]);
+        assert_eq!([100, 150, 200].map(|ts| map.ns(0, ts)), [100, 155, 210]);
+        let same_time = shift(INTERPOLATE, vec![sample(100, 7), sample(100, 10)]);
+        assert_eq!(same_time.ns(0, 150), 157);
+    }
+
+    #[test]
+    fn scaling_has_fraction_bits() {
+        let double = TimeSample { time: 0, offset: 1, scaling: 2 << 32, fraction: 32 };
+        let map = shift(0, vec![double, TimeSample { time: 10, ..double }]);
+        assert_eq!(map.ns(0, 21), 43);
+    }
+}

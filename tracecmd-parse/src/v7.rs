@@ -74,12 +74,12 @@ fn options_chain(sections: &mut Sections<'_>, first: u64) -> Result<Vec<Opt>, Er
         if !seen.insert(at) {
             return Err(Error::invalid("chain of option sections", at, "a chain that ends", "a loop"));
         }
-        let bytes = sections.bytes(at, options::DONE, WHAT)?;
+        let (bytes, data) = sections.bytes(at, options::DONE, WHAT)?;
         kept = kept.saturating_add(bytes.len() as u64);
         if kept > limit {
             return Err(Error::Limit { what: "size of all options together", offset: at, found: kept, limit });
         }
-        let mut walk = Walk::memory(&bytes, at, sections.endian());
+        let mut walk = Walk::memory(&bytes, data, sections.endian());
         at = loop {
             let opt = options::next(&mut walk, false)?;
             let next = match opt.id {
@@ -101,7 +101,7 @@ fn section_option(sections: &mut Sections<'_>, meta: &mut Meta, found: &mut Foun
     let endian = meta.endian;
     let mut load = |what| -> Result<(Vec<u8>, u64), Error> {
         let at = opt.target(endian, what)?;
-        Ok((sections.bytes(at, opt.id, what)?, at))
+        sections.bytes(at, opt.id, what)
     };
     match opt.id {
         options::HEADER_INFO => {

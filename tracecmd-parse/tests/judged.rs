@@ -60,8 +60,8 @@ fn tracecmd_reads_what_is_written() {
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
-/// trace-cmd tells a loss with the first event of the page after it, and (before
-/// 3.2) only if that is the first thing on the page; so only such losses.
+/// trace-cmd 3.1.6 tells a loss with the first event of the page after it, and
+/// only if that is the first thing on the page; so only such losses.
 fn as_tracecmd_reads(mut model: Model) -> Model {
     for (_, cpus) in &mut model {
         for records in cpus.values_mut() {
