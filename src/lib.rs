@@ -9,6 +9,7 @@ pub mod cpumask;
 pub mod fair;
 pub mod machine;
 pub mod replay;
+pub mod report;
 pub mod topology;
 pub mod units;
 pub mod wakeup;

@@ -5,8 +5,10 @@
 
 pub mod driver;
 pub mod filter;
+pub mod outcome;
 pub mod totals;
 
 pub use driver::{Choice, Contestant, Driver, Explained, Finished, Row};
 pub use filter::Filter;
+pub use outcome::{Outcome, RecordedModel, Recording, Setup};
 pub use totals::{Role, Totals};

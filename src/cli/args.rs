@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Flags and subcommands: the one table that help, completions and the man page come from.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
+
+use crate::cli::values::{FailOn, TraceTime, parse_cpus, parse_glob, parse_hz, parse_ns};
+use crate::cpumask::Cpumask;
+use crate::fair::Spec;
+
+/// Differential tester for the Linux scheduler's wakeup path.
+///
+/// Replays a recorded trace through two implementations of select_task_rq_fair(), says which placements differ and why,
+/// and how well the model of the recorded kernel agrees with what that kernel really chose.
+#[derive(Debug, Parser)]
+#[command(name = "sisdiff", version, propagate_version = true, max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = "Exit codes: 0 done (also with differences), 1 --fail-on said so, 2 trouble.\n\
+    Start with: sisdiff replay trace.dat")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Replay recordings through implementations and compare their decisions.
+    #[command(after_help = REPLAY_EXAMPLES)]
+    Replay(Box<ReplayArgs>),
+    /// Show one wakeup: the machine, each walk step by step, side by side.
+    #[command(after_help = EXPLAIN_EXAMPLES)]
+    Explain(Box<ExplainArgs>),
+    /// Show what is understood of a machine: SMT, LLCs, nodes, sched domains.
+    #[command(after_help = TOPOLOGY_EXAMPLES)]
+    Topology(TopologyArgs),
+    /// List the implementations, their patches, features and inputs.
+    #[command(after_help = LIST_EXAMPLES)]
+    List(ListArgs),
+    /// Print a completion script for a shell.
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+const REPLAY_EXAMPLES: &str = "Examples:
+  sisdiff replay trace.dat
+      v5.11 against v5.11+mel-v2, and the model of the recorded kernel against what it chose
+  sisdiff replay trace.dat --baseline v6.1 --patched v6.1:NO_SIS_UTIL --topology topology.tar.gz
+  sisdiff replay day1.dat day2.dat --comm 'nginx*' --since +10 --until +20
+  sisdiff replay trace.dat --fail-on wrong --quiet
+      for scripts: exit 1 if a patched implementation leaves the affinity mask
+  sisdiff replay trace.dat --decisions - --quiet | jq 'select(.verdicts[].verdict==\"diverge\")'";
+
+const EXPLAIN_EXAMPLES: &str = "Examples:
+  sisdiff explain trace.dat --wakeup 123
+      numbers as `replay` prints them
+  sisdiff explain trace.dat --at 7.421337 --pid 241
+  sisdiff explain trace.dat --wakeup 123 --baseline v6.1 --patched v6.12";
+
+const TOPOLOGY_EXAMPLES: &str = "Examples:
+  sisdiff topology                   this machine
+  sisdiff topology topology.tar.gz   a snapshot of /sys, as the recording script makes it
+  sisdiff topology 2x20x2            2 packages of 20 cores of 2 threads";
+
+const LIST_EXAMPLES: &str = "Examples:
+  sisdiff list
+  sisdiff list v5.11                 patches, features and inputs of one release
+  sisdiff list --kernel 6.1.0-57-amd64   which model a recorded kernel gets";
+
+const COMPLETIONS_EXAMPLES: &str = "Examples:
+  sisdiff completions bash > /etc/bash_completion.d/sisdiff
+  sisdiff completions fish > ~/.config/fish/completions/sisdiff.fish";
+
+/// How a recording is read and replayed; the same for `replay` and `explain`.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Replay")]
+pub struct SourceArgs {
+    /// The recorded machine: a folder or archive of its /sys, or PACKAGESxCORESxTHREADS.
+    ///
+    /// Default: a topology.tar.gz beside the recording, else what the recording stores, else a stated guess.
+    #[arg(long, value_name = "SOURCE", value_hint = ValueHint::AnyPath)]
+    pub topology: Option<String>,
+    /// The implementation that the others are compared with; see `sisdiff list`.
+    #[arg(long, value_name = "SPEC", default_value = "v5.11")]
+    pub baseline: Spec,
+    /// An implementation to compare; repeat for several. Default: v5.11+mel-v2.
+    #[arg(long, value_name = "SPEC", action = ArgAction::Append)]
+    pub patched: Vec<Spec>,
+    /// Treat the recording as if it had no kprobe events.
+    #[arg(long)]
+    pub ignore_probes: bool,
+    /// Take wakeups for sync wakeups where no probe tells.
+    #[arg(long)]
+    pub assume_sync: bool,
+    /// Jiffies per second of the recorded kernel (CONFIG_HZ). Default: what a snapshot tells, else 250.
+    #[arg(long, value_name = "HZ", value_parser = parse_hz)]
+    pub hz: Option<u32>,
+    /// Declared cost of one idle check of a scan, ns: kernels with SIS_PROP measured their scans, which no trace tells.
+    #[arg(long, value_name = "NS", default_value = "50", value_parser = parse_ns)]
+    pub scan_cost: u64,
+    /// The trace buffer (ftrace instance) to read. Default: the top one.
+    #[arg(long, value_name = "NAME")]
+    pub buffer: Option<String>,
+}
+
+/// `sisdiff replay`.
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
+    /// Recordings: trace.dat as trace-cmd writes it.
+    #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub files: Vec<PathBuf>,
+    /// How to read and replay.
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// Which decisions count.
+    #[command(flatten)]
+    pub filter: FilterArgs,
+    /// What to write.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Which decisions are counted; everything is replayed all the same.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Filters (everything is replayed; the rest is not counted)")]
+pub struct FilterArgs {
+    /// Not before this time: seconds as the trace prints them, or +SECONDS after its first event.
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<TraceTime>,
+    /// Before this time.
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<TraceTime>,
+    /// Wakees with this name; shell pattern, repeatable.
+    #[arg(long, value_name = "GLOB", value_parser = parse_glob)]
+    pub comm: Vec<globset::Glob>,
+    /// Wakees with this thread id; repeatable.
+    #[arg(long, value_name = "PID", value_delimiter = ',')]
+    pub pid: Vec<i32>,
+    /// Wakings that ran on these CPUs: a list like 0-3,8.
+    #[arg(long, value_name = "CPULIST", value_parser = parse_cpus)]
+    pub cpu: Option<Cpumask>,
+}
+
+/// What is written where.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub struct OutputArgs {
+    /// Format of the report.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Write the report to a file instead of stdout.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// Write one JSON line for each decision; - is stdout (then give -o or --quiet, too).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub decisions: Option<PathBuf>,
+    /// Exit with 1 on any difference, on a wrong decision of a patched implementation, or on more than N% differences.
+    #[arg(long, value_name = "any|wrong|N%")]
+    pub fail_on: Option<FailOn>,
+    /// No report and no progress bar: exit code, --decisions and errors only.
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// Recordings replayed at the same time; the output is the same at any number. Default: one per core.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+}
+
+/// Formats of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// For programs: docs/replay.schema.json.
+    Json,
+}
+
+/// `sisdiff explain`.
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// The recording.
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Number of the decision, as reports print it.
+    #[arg(long, value_name = "N", required_unless_present = "at", conflicts_with = "at")]
+    pub wakeup: Option<u64>,
+    /// Time of the waking: seconds as the trace prints them, or +SECONDS after its first event; the nearest decision.
+    #[arg(long, value_name = "TIME")]
+    pub at: Option<TraceTime>,
+    /// With --at: the wakee's thread id.
+    #[arg(long, value_name = "PID", requires = "at")]
+    pub pid: Option<i32>,
+    /// Width of the output. Default: the terminal's, else 100; below 100 walks are stacked.
+    #[arg(long, value_name = "COLUMNS")]
+    pub width: Option<u16>,
+    /// How to read and replay.
+    #[command(flatten)]
+    pub source: SourceArgs,
+}
+
+/// `sisdiff topology`.
+#[derive(Debug, Args)]
+pub struct TopologyArgs {
+    /// A folder or archive of /sys, lscpu output, PACKAGESxCORESxTHREADS. Default: this machine.
+    #[arg(value_name = "SOURCE", value_hint = ValueHint::AnyPath)]
+    pub source: Option<String>,
+    /// The kernel release whose sched domains to build. Default: the snapshot's, else the newest modelled.
+    #[arg(long, value_name = "RELEASE")]
+    pub kernel: Option<String>,
+}
+
+/// `sisdiff list`.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Only this release, with its patches, features and inputs.
+    #[arg(value_name = "RELEASE")]
+    pub release: Option<String>,
+    /// Say which model a recorded kernel gets, by its `uname -r`.
+    #[arg(long, value_name = "UNAME", conflicts_with = "release")]
+    pub kernel: Option<String>,
+}

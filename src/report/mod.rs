@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Comparisons → text and JSON. Pure functions; whoever calls prints.
+
+pub mod decisions;
+pub mod json;
+pub mod layout;
+pub mod sis;
+pub mod text;

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The text report of `replay`: what makes it reproducible, then totals, differences, counters, agreement.
+
+use std::fmt::Write;
+
+use crate::machine::Why;
+use crate::replay::totals::{Comparison, Group, InputUse, Role, Totals};
+use crate::replay::{Outcome, Setup};
+use crate::report::layout::{Align, BAD, FAINT, HEADING, columns, count, counted, indented, paint, percent, seconds};
+use crate::report::sis::{self, Value};
+
+/// Differences that a report lists; the rest is summed up in a line.
+const GROUPS_LISTED: usize = 12;
+/// Names that a report lists.
+const COMMS_LISTED: usize = 5;
+
+/// The report of one recording.
+pub fn outcome(outcome: &Outcome) -> String {
+    let mut out = String::new();
+    let title = format!("sisdiff {}: replay of {}", env!("CARGO_PKG_VERSION"), outcome.recording.file);
+    line(&mut out, &paint(HEADING, &title));
+    out += &head(outcome);
+    out += &totals(&outcome.totals, &outcome.setup, &[]);
+    if let Some(number) = first_example(&outcome.totals) {
+        let again = format!("one of them: sisdiff explain {} --wakeup {number}", outcome.recording.file);
+        out += &format!("\n{}\n", paint(FAINT, &again));
+    }
+    out
+}
+
+/// The sum over several recordings.
+pub fn sum(outcomes: &[Outcome], sum: &Totals) -> String {
+    let Some(first) = outcomes.first() else { return String::new() };
+    let files: Vec<&str> = outcomes.iter().map(|outcome| outcome.recording.file.as_str()).collect();
+    let mut out = String::new();
+    line(&mut out, &paint(HEADING, &format!("sum of {} recordings", outcomes.len())));
+    // The sum of kernels has a fidelity only where each has a model of its own.
+    let mut setup = first.setup.clone();
+    let exact = |outcome: &Outcome| outcome.setup.recorded.as_ref().is_some_and(|recorded| recorded.exact);
+    if let Some(recorded) = &mut setup.recorded {
+        recorded.exact = outcomes.iter().all(exact);
+        "not every recorded kernel has a model of its own".clone_into(&mut recorded.why);
+    }
+    out += &totals(sum, &setup, &files);
+    out
+}
+
+fn line(out: &mut String, text: &str) {
+    out.push_str(text);
+    out.push('\n');
+}
+
+fn section(title: &str) -> String {
+    format!("\n{}\n", paint(HEADING, title))
+}
+
+fn head(outcome: &Outcome) -> String {
+    let Outcome { recording, setup, totals } = outcome;
+    let span = recording.last_ns.saturating_sub(recording.first_ns);
+    let mut rows: Vec<[String; 2]> = Vec::new();
+    let mut row = |key: &str, value: String| rows.push([key.to_owned(), value]);
+    row("sha256", recording.sha256.clone());
+    let clock = recording.clock.as_deref().unwrap_or("unknown");
+    row(
+        "trace",
+        format!(
+            "{} of {}, {:.3} s from {}, clock {clock}",
+            counted(recording.events, "event", "events"),
+            counted(recording.cpus, "CPU", "CPUs"),
+            span as f64 / 1e9,
+            seconds(recording.first_ns),
+        ),
+    );
+    row("kernel", recording.kernel.clone().unwrap_or_else(|| "unknown: the file does not say".to_owned()));
+    row("topology", format!("{}; {}", setup.topology, setup.topology_source));
+    row("baseline", setup.baseline.clone());
+    setup.patched.iter().for_each(|spec| row("patched", spec.clone()));
+    match &setup.recorded {
+        Some(model) => row("recorded", format!("{}: {}", model.spec, model.why)),
+        None => row("recorded", "no model: the file does not name its kernel".to_owned()),
+    }
+    row("mode", mode(setup));
+    row("declared", format!("HZ {} ({}); an idle check costs {} ns", setup.hz, setup.hz_source, setup.scan_cost_ns));
+    if !setup.filters.is_empty() {
+        row("filters", format!("{}; everything is replayed, the rest is not counted", setup.filters.join(", ")));
+    }
+    for (at, (class, list)) in inputs(&totals.inputs).into_iter().enumerate() {
+        let key = if at == 0 { "inputs" } else { "" };
+        row(key, format!("{class}: {list}"));
+    }
+    recording.notes.iter().for_each(|note| row("note", note.clone()));
+    let rows: Vec<Vec<String>> = rows.into_iter().map(Vec::from).collect();
+    columns(2, &[Align::Left, Align::Wrap], &rows)
+}
+
+fn mode(setup: &Setup) -> String {
+    let probes = if setup.ignore_probes { "probes ignored; " } else { "" };
+    if setup.facts == 0 {
+        return format!("{probes}open loop, free running: hidden state starts unknown, each keeps its own");
+    }
+    format!(
+        "open loop, seeded: {} about hidden state; the model of the recorded kernel follows each, every other \
+         implementation takes the first and runs free",
+        counted(setup.facts, "observed fact", "observed facts"),
+    )
+}
+
+/// The kinds of input by how well they were known, each with its share where that is not all.
+fn inputs(usage: &[InputUse]) -> Vec<(&'static str, String)> {
+    type Count = fn(&InputUse) -> u64;
+    let classes: [(&'static str, Count); 4] = [
+        ("traced", |usage| usage.traced),
+        ("derived", |usage| usage.derived),
+        ("assumed", |usage| usage.assumed),
+        ("unknown", |usage| usage.unknown),
+    ];
+    let list = |of: Count| {
+        let name = |usage: &&InputUse| match of(usage) {
+            n if n == usage.sum() => usage.input.clone(),
+            n => format!("{} {}", usage.input, percent(n, usage.sum())),
+        };
+        let names: Vec<String> = usage.iter().filter(|usage| of(usage) > 0).map(|usage| name(&usage)).collect();
+        names.join(", ")
+    };
+    classes.into_iter().map(|(class, of)| (class, list(of))).filter(|(_, list)| !list.is_empty()).collect()
+}
+
+fn totals(totals: &Totals, setup: &Setup, files: &[&str]) -> String {
+    let mut out = decisions(totals);
+    for comparison in &totals.comparisons {
+        out += &self::comparison(totals, comparison, &setup.baseline, files);
+    }
+    out += &wrong(totals);
+    out += &agreement(totals, setup);
+    out
+}
+
+fn decisions(totals: &Totals) -> String {
+    let wakings = totals.decisions.wakeups + totals.not_selected_sum();
+    let mut rows = vec![vec!["wakings".to_owned(), count(wakings), String::new()]];
+    let mut row = |name: &str, n: u64, of: u64| rows.push(vec![name.to_owned(), count(n), percent(n, of)]);
+    row("  wakeup decisions", totals.decisions.wakeups, wakings);
+    for (&why, &n) in &totals.not_selected {
+        row(&format!("  no decision: {}", reason(why)), n, wakings);
+    }
+    let apart = [("fork decisions", totals.decisions.forks), ("exec decisions", totals.decisions.execs)];
+    for (name, n) in apart.into_iter().filter(|&(_, n)| n > 0) {
+        rows.push(vec![name.to_owned(), count(n), String::new()]);
+    }
+    section("decisions") + &columns(2, &[Align::Left, Align::Right, Align::Right], &rows)
+}
+
+/// The reason for which a waking led to no decision.
+pub fn reason(why: Why) -> &'static str {
+    match why {
+        Why::Current => "wakes itself",
+        Why::StillQueued => "still queued",
+        Why::OnCpu => "still switching out",
+        Why::Bound => "may run on one CPU only",
+        Why::Unexplained => "not called (probe), reason unknown",
+        Why::NotFair => "not a fair task",
+        Why::Unknown => "state not known yet",
+    }
+}
+
+fn comparison(totals: &Totals, comparison: &Comparison, baseline: &str, files: &[&str]) -> String {
+    let verdicts = comparison.verdicts.named();
+    let shown: Vec<_> =
+        verdicts.iter().filter(|(name, tally)| *name == "wakeups" || tally.compared() + tally.unknown > 0).collect();
+    let mut rows = vec![vec![String::new()]];
+    rows[0].extend(shown.iter().flat_map(|(name, _)| [(*name).to_owned(), String::new()]));
+    let mut row = |name: &str, of: &dyn Fn(&crate::replay::totals::Tally) -> u64, share: bool, always: bool| {
+        if !always && shown.iter().all(|(_, tally)| of(tally) == 0) {
+            return;
+        }
+        let mut cells = vec![name.to_owned()];
+        for (_, tally) in &shown {
+            cells.push(count(of(tally)));
+            cells.push(if share { percent(of(tally), tally.compared() + tally.unknown) } else { String::new() });
+        }
+        rows.push(cells);
+    };
+    row("same CPU", &|tally| tally.same.sum(), true, true);
+    row("  by another return", &|tally| tally.same_by_another_return, true, false);
+    row("another CPU", &|tally| tally.different.sum(), true, true);
+    row("  leaned on assumed inputs", &|tally| tally.different.assumed, true, false);
+    row("  wrong: outside of cpus_ptr", &|tally| tally.wrong, true, false);
+    row("unknown: leaned on unknown inputs", &|tally| tally.unknown, true, true);
+    row("  placeholders gave another CPU", &|tally| tally.unknown_differs, true, false);
+    let mut align = vec![Align::Left];
+    align.extend(std::iter::repeat_n(Align::Right, 2 * shown.len()));
+    let mut out = section(&format!("{baseline} -> {}", comparison.patched));
+    out += &columns(2, &align, &rows);
+    out += &groups(comparison, files);
+    out += &comms(comparison);
+    out += &counters(totals, comparison);
+    out
+}
+
+fn groups(comparison: &Comparison, files: &[&str]) -> String {
+    if comparison.groups.is_empty() {
+        return "\n  no differences\n".to_owned();
+    }
+    let mut sorted: Vec<&Group> = comparison.groups.iter().collect();
+    sorted.sort_by_key(|group| (std::cmp::Reverse(group.count.sum()), group.baseline, group.patched));
+    let mut rows = vec![["count", "by return", "kinds", "first"].map(str::to_owned).to_vec()];
+    for group in sorted.iter().take(GROUPS_LISTED) {
+        let first = match group.example_file.and_then(|at| files.get(at)) {
+            Some(_) => format!("#{} of file {}", group.example, group.example_file.unwrap_or(0) + 1),
+            None => format!("#{}", group.example),
+        };
+        let by = format!("{:?} -> {:?}", group.baseline, group.patched);
+        rows.push(vec![count(group.count.sum()), by, kinds(group), first]);
+    }
+    let mut out = "\n  differences\n".to_owned();
+    out += &columns(2, &[Align::Right, Align::Left, Align::Wrap, Align::Left], &rows);
+    if let Some(rest) = sorted.get(GROUPS_LISTED..).filter(|rest| !rest.is_empty()) {
+        let n: u64 = rest.iter().map(|group| group.count.sum()).sum();
+        let _ = writeln!(out, "  and {} in {} other pairs of returns (all in --format json)", count(n), rest.len());
+    }
+    out
+}
+
+/// `other core 12, same core 3; idle->busy 4; wrong 1`, the count left out where it is all.
+fn kinds(group: &Group) -> String {
+    use crate::compare::{Distance, Load};
+    let all = group.count.sum();
+    let item = |name: &str, n: u64| if n == all { name.to_owned() } else { format!("{name} {}", count(n)) };
+    let distance = |(&distance, &n): (&Distance, &u64)| {
+        let name = match distance {
+            Distance::SameCore => "same core",
+            Distance::OtherCore => "other core",
+            Distance::OtherLlc => "other LLC",
+            Distance::OtherNode => "other node",
+        };
+        item(name, n)
+    };
+    let load = |(&load, &n): (&Load, &u64)| {
+        let name = match load {
+            Load::Alike => return None,
+            Load::IdleToBusy => "idle->busy",
+            Load::BusyToIdle => "busy->idle",
+            Load::CoreToSibling => "idle core->sibling of a busy CPU",
+            Load::SiblingToCore => "sibling of a busy CPU->idle core",
+        };
+        Some(item(name, n))
+    };
+    let mut parts = vec![group.distance.iter().map(distance).collect::<Vec<_>>().join(", ")];
+    let loads: Vec<String> = group.load.iter().filter_map(load).collect();
+    if !loads.is_empty() {
+        parts.push(loads.join(", "));
+    }
+    let outside = [("WRONG", group.wrong), ("no longer wrong", group.mended)];
+    parts.extend(outside.into_iter().filter(|&(_, n)| n > 0).map(|(name, n)| item(name, n)));
+    parts.join("; ")
+}
+
+fn comms(comparison: &Comparison) -> String {
+    if comparison.comms.is_empty() {
+        return String::new();
+    }
+    let name = |comm: &crate::replay::totals::CommCount| {
+        format!("{} {} of {}", comm.comm, count(comm.different), count(comm.compared))
+    };
+    let mut names: Vec<String> = comparison.comms.iter().take(COMMS_LISTED).map(name).collect();
+    if comparison.comms.len() > COMMS_LISTED {
+        names.push("…".to_owned());
+    }
+    columns(2, &[Align::Left, Align::Wrap], &[vec!["by name".to_owned(), names.join(", ")]])
+}
+
+fn counters(totals: &Totals, comparison: &Comparison) -> String {
+    let patched = totals.patched().find(|column| column.spec == comparison.patched);
+    let (Some(baseline), Some(patched)) = (totals.baseline(), patched) else { return String::new() };
+    let cell = |value: Value| match value {
+        Value::Count(n) => count(n),
+        Value::Percent(percent) => format!("{percent:.2}"),
+    };
+    let mut rows = vec![["SIS counters, modelled", "baseline", "patched", "change"].map(str::to_owned).to_vec()];
+    let mut row = |name: &str, from: Value, to: Value| {
+        let change = sis::change(from, to).map_or_else(|| "-".to_owned(), |change| format!("{change:+.2} %"));
+        let change = if change == "+0.00 %" || change == "-0.00 %" { "0.00 %".to_owned() } else { change };
+        rows.push(vec![name.to_owned(), cell(from), cell(to), change]);
+    };
+    for ((name, from), (_, to)) in sis::rows(&baseline.sis).into_iter().zip(sis::rows(&patched.sis)) {
+        row(name, from, to);
+    }
+    row("idle checks", Value::Count(baseline.probes), Value::Count(patched.probes));
+    format!("\n{}", columns(2, &[Align::Left, Align::Right, Align::Right, Align::Right], &rows))
+}
+
+/// Decisions outside of the wakee's affinity, whoever made them.
+fn wrong(totals: &Totals) -> String {
+    let mut out = String::new();
+    for column in totals.columns.iter().filter(|column| column.wrong.sum() > 0) {
+        let first = column.wrong_example.map(|number| format!("; the first is #{number}")).unwrap_or_default();
+        let text = format!(
+            "WRONG: {} put {} outside of cpus_ptr{first}",
+            column.spec,
+            counted(column.wrong.sum(), "task", "tasks")
+        );
+        line(&mut out, &paint(BAD, &text));
+    }
+    if out.is_empty() { out } else { format!("\n{out}") }
+}
+
+fn agreement(totals: &Totals, setup: &Setup) -> String {
+    if totals.always_prev.wakeups.of + totals.always_prev.forks.of + totals.always_prev.execs.of == 0 {
+        return section("agreement with the recorded kernel") + "  no recorded choice is known\n";
+    }
+    let mut rows = vec![["", "same", "of", "agree"].map(str::to_owned).to_vec()];
+    let mut row = |name: &str, share: crate::replay::totals::Share| {
+        if share.of > 0 {
+            rows.push(vec![name.to_owned(), count(share.same), count(share.of), percent(share.same, share.of)]);
+        }
+    };
+    let exact = setup.recorded.as_ref().is_some_and(|recorded| recorded.exact);
+    let mut example = None;
+    if let Some(model) = totals.recorded().filter(|_| exact) {
+        let wakeups = model.agreement.wakeups;
+        row(&format!("{}, wakeups", model.spec), wakeups.sum());
+        row("  all inputs known", wakeups.known);
+        row("  leaned on assumed inputs", wakeups.assumed);
+        row("  leaned on unknown inputs", wakeups.unknown);
+        row(&format!("{}, forks", model.spec), model.agreement.forks.sum());
+        row(&format!("{}, execs", model.spec), model.agreement.execs.sum());
+        example = model.disagreement_example;
+    }
+    row("always prev_cpu, wakeups", totals.always_prev.wakeups);
+    for column in totals.columns.iter().filter(|column| column.role != Role::Recorded) {
+        row(&format!("{}, wakeups", column.spec), column.agreement.wakeups.sum());
+    }
+    let mut out = section("agreement with the recorded kernel");
+    out += &columns(2, &[Align::Left, Align::Right, Align::Right, Align::Right], &rows);
+    if let Some(recorded) = setup.recorded.as_ref().filter(|recorded| !recorded.exact) {
+        out += &indented(2, &format!("no fidelity: {}", recorded.why));
+    }
+    if let Some(number) = example {
+        out += &indented(2, &format!("first disagreement with all inputs known: #{number}"));
+    }
+    let untold = totals.choice_unknown.sum();
+    if untold > 0 {
+        out += &indented(2, &format!("the choice is not recorded for {}", counted(untold, "decision", "decisions")));
+    }
+    out
+}
+
+/// A wakeup worth an `explain`: a wrong one, else of the largest group.
+fn first_example(totals: &Totals) -> Option<u64> {
+    let wrong = totals.columns.iter().find_map(|column| column.wrong_example);
+    let groups = || totals.comparisons.iter().flat_map(|comparison| &comparison.groups);
+    wrong.or_else(|| {
+        groups().max_by_key(|group| (group.count.sum(), std::cmp::Reverse(group.example))).map(|g| g.example)
+    })
+}
