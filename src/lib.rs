@@ -4,6 +4,7 @@
 //! trace → [`machine`] → [`fair`] → compare → report, with no circle.
 #![forbid(unsafe_code)]
 
+pub mod cli;
 pub mod compare;
 pub mod cpumask;
 pub mod fair;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The command line: parse, run, exit code; nothing else.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    sisdiff::cli::main()
+}

@@ -33,9 +33,9 @@ impl FromStr for TraceTime {
             None => (Self::Absolute, text),
         };
         let number = number.strip_suffix('s').unwrap_or(number);
-        parse_seconds(number)
-            .map(make)
-            .ok_or_else(|| "expected seconds as the trace prints them (7.421337) or +SECONDS after its start".to_owned())
+        parse_seconds(number).map(make).ok_or_else(|| {
+            "expected seconds as the trace prints them (7.421337) or +SECONDS after its start".to_owned()
+        })
     }
 }
 
@@ -92,9 +92,10 @@ pub fn parse_cpus(text: &str) -> Result<Cpumask, String> {
 
 /// Jiffies per second.
 pub fn parse_hz(text: &str) -> Result<u32, String> {
-    text.parse().ok().filter(|hz| (24..=10_000).contains(hz)).ok_or_else(|| {
-        "expected CONFIG_HZ of the recorded kernel: usually 100, 250, 300 or 1000".to_owned()
-    })
+    text.parse()
+        .ok()
+        .filter(|hz| (24..=10_000).contains(hz))
+        .ok_or_else(|| "expected CONFIG_HZ of the recorded kernel: usually 100, 250, 300 or 1000".to_owned())
 }
 
 /// Nanoseconds, with or without the unit.

@@ -2,7 +2,11 @@
 //! Comparisons → text and JSON. Pure functions; whoever calls prints.
 
 pub mod decisions;
+pub mod explain;
 pub mod json;
 pub mod layout;
+pub mod list;
+pub mod picture;
 pub mod sis;
 pub mod text;
+pub mod walks;

@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use crate::compare::{Difference, Distance, Load, Outside};
 use crate::machine::Why;
 use crate::replay::totals::{Comparison, Group, InputUse, Role, Totals};
 use crate::replay::{Outcome, Setup};
@@ -221,38 +222,48 @@ fn groups(comparison: &Comparison, files: &[&str]) -> String {
     out
 }
 
-/// `other core 12, same core 3; idle->busy 4; wrong 1`, the count left out where it is all.
+/// `other core 12, same core 3; idle->busy 4; WRONG 1`, the count left out where it is all.
 fn kinds(group: &Group) -> String {
-    use crate::compare::{Distance, Load};
     let all = group.count.sum();
     let item = |name: &str, n: u64| if n == all { name.to_owned() } else { format!("{name} {}", count(n)) };
-    let distance = |(&distance, &n): (&Distance, &u64)| {
-        let name = match distance {
-            Distance::SameCore => "same core",
-            Distance::OtherCore => "other core",
-            Distance::OtherLlc => "other LLC",
-            Distance::OtherNode => "other node",
-        };
-        item(name, n)
-    };
-    let load = |(&load, &n): (&Load, &u64)| {
-        let name = match load {
-            Load::Alike => return None,
-            Load::IdleToBusy => "idle->busy",
-            Load::BusyToIdle => "busy->idle",
-            Load::CoreToSibling => "idle core->sibling of a busy CPU",
-            Load::SiblingToCore => "sibling of a busy CPU->idle core",
-        };
-        Some(item(name, n))
-    };
-    let mut parts = vec![group.distance.iter().map(distance).collect::<Vec<_>>().join(", ")];
-    let loads: Vec<String> = group.load.iter().filter_map(load).collect();
-    if !loads.is_empty() {
-        parts.push(loads.join(", "));
-    }
+    let list = |items: Vec<String>| if items.is_empty() { None } else { Some(items.join(", ")) };
+    let distances = group.distance.iter().map(|(&distance, &n)| item(distance_name(distance), n)).collect();
+    let loads = group.load.iter().filter_map(|(&load, &n)| load_name(load).map(|name| item(name, n))).collect();
     let outside = [("WRONG", group.wrong), ("no longer wrong", group.mended)];
-    parts.extend(outside.into_iter().filter(|&(_, n)| n > 0).map(|(name, n)| item(name, n)));
+    let outside = outside.into_iter().filter(|&(_, n)| n > 0).map(|(name, n)| item(name, n)).collect();
+    let parts: Vec<String> = [list(distances), list(loads), list(outside)].into_iter().flatten().collect();
     parts.join("; ")
+}
+
+fn distance_name(distance: Distance) -> &'static str {
+    match distance {
+        Distance::SameCore => "same core",
+        Distance::OtherCore => "other core",
+        Distance::OtherLlc => "other LLC",
+        Distance::OtherNode => "other node",
+    }
+}
+
+fn load_name(load: Load) -> Option<&'static str> {
+    match load {
+        Load::Alike => None,
+        Load::IdleToBusy => Some("idle->busy"),
+        Load::BusyToIdle => Some("busy->idle"),
+        Load::CoreToSibling => Some("idle core->sibling of a busy CPU"),
+        Load::SiblingToCore => Some("sibling of a busy CPU->idle core"),
+    }
+}
+
+/// One difference in words.
+pub fn difference(difference: Difference) -> String {
+    let outside = match difference.outside {
+        Outside::Neither => None,
+        Outside::Baseline => Some("no longer outside of cpus_ptr"),
+        Outside::Patched => Some("WRONG: outside of cpus_ptr"),
+        Outside::Both => Some("WRONG: both outside of cpus_ptr"),
+    };
+    let parts = [Some(distance_name(difference.distance)), load_name(difference.load), outside];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 fn comms(comparison: &Comparison) -> String {

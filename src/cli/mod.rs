@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The command line: flags → a validated [`Plan`], and the plan carried out.
+
+pub mod args;
+pub mod output;
+pub mod values;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use crate::cli::args::{Cli, Command, ListArgs};
+use crate::cli::output::{Trouble, print};
+use crate::fair::RELEASES;
+use crate::report::list;
+
+/// Trouble: what was asked could not be done.
+pub const EXIT_TROUBLE: u8 = 2;
+
+/// Parses the command line, does what it says, and gives the exit code.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    match run(cli.command) {
+        Ok(code) => code,
+        Err(Trouble::BrokenPipe) => ExitCode::SUCCESS,
+        Err(trouble) => {
+            anstream::eprintln!("sisdiff: {trouble}");
+            ExitCode::from(EXIT_TROUBLE)
+        }
+    }
+}
+
+/// Help and version are answers; everything else is a wrong command line.
+fn usage(error: &clap::Error) -> ExitCode {
+    // Where even this cannot be printed, the exit code is all that is left.
+    let _ = error.print();
+    if error.use_stderr() { ExitCode::from(EXIT_TROUBLE) } else { ExitCode::SUCCESS }
+}
+
+fn run(command: Command) -> Result<ExitCode, Trouble> {
+    match command {
+        Command::List(args) => print(&list_text(&args)?)?,
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "sisdiff", &mut script);
+            print(&String::from_utf8_lossy(&script))?;
+        }
+        Command::Replay(_) | Command::Explain(_) | Command::Topology(_) => {
+            return Err(Trouble::Usage("not built in yet".to_owned()));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list_text(args: &ListArgs) -> Result<String, Trouble> {
+    let Some(name) = &args.release else { return Ok(list::releases(RELEASES)) };
+    match RELEASES.iter().find(|info| info.name == name) {
+        Some(info) => Ok(list::release(info)),
+        None => {
+            let names: Vec<&str> = RELEASES.iter().map(|info| info.name).collect();
+            Err(Trouble::Usage(format!("list: no release {name:?}; there are {}", names.join(", "))))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_flags_is_sound() {
+        Cli::command().debug_assert();
+    }
+}

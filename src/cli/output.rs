@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Printing, and what can go wrong on the way to it.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Why a command was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum Trouble {
+    /// The reader of the output has gone: no trouble at all.
+    #[error("the output was closed")]
+    BrokenPipe,
+    /// The command line asks for something that there is not.
+    #[error("{0}")]
+    Usage(String),
+    /// Output cannot be written.
+    #[error("{what}: cannot be written ({reason}); nothing more was done")]
+    Write {
+        /// The file, or stdout.
+        what: String,
+        /// The system's reason.
+        reason: String,
+    },
+}
+
+impl Trouble {
+    /// From an error of writing to `what`.
+    pub fn write(what: &str, error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::BrokenPipe,
+            _ => Self::Write { what: what.to_owned(), reason: error.to_string() },
+        }
+    }
+}
+
+/// Prints `text` on stdout, with its colours where a terminal shows them.
+///
+/// # Errors
+/// [`Trouble::BrokenPipe`] or [`Trouble::Write`].
+pub fn print(text: &str) -> Result<(), Trouble> {
+    let mut out = anstream::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| Trouble::write("stdout", &error))
+}
+
+/// Writes `text` to a file, without colours.
+///
+/// # Errors
+/// [`Trouble::Write`].
+pub fn write_file(path: &Path, text: &str) -> Result<(), Trouble> {
+    let plain = anstream::adapter::strip_str(text).to_string();
+    std::fs::write(path, plain).map_err(|error| Trouble::write(&path.display().to_string(), &error))
+}

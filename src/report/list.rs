@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `sisdiff list`: the implementations there are.
+
+use crate::fair::{Patch, ReleaseInfo};
+use crate::machine::Inputs;
+use crate::replay::totals::input_names;
+use crate::report::layout::{Align, FAINT, HEADING, columns, paint};
+
+/// All releases with their patches.
+pub fn releases(releases: &[ReleaseInfo]) -> String {
+    let mut out = format!("{}\n", paint(HEADING, "implementations"));
+    for info in releases {
+        let mut rows = vec![vec![info.name.to_owned(), info.meaning.to_owned()]];
+        rows.extend(info.patches.iter().map(|patch| vec![format!("  +{}", patch.name), patch.meaning.to_owned()]));
+        out += &columns(2, &[Align::Left, Align::Wrap], &rows);
+    }
+    out += "\n  tree:PATH[@REV][+PATCH...]  the wakeup path of a kernel tree, the user's own C\n";
+    out += "  SPEC:FEATURE, SPEC:NO_FEATURE  sched_feat switches, as in /sys/kernel/debug/sched/features\n";
+    let more = "Patches combine: v5.11+scan-cost+recent-used. More of one release: sisdiff list v5.11";
+    out += &format!("\n{}\n", paint(FAINT, more));
+    out
+}
+
+/// One release with everything that is known of it.
+pub fn release(info: &ReleaseInfo) -> String {
+    let mut rows = Vec::new();
+    let mut row = |key: &str, value: String| rows.push(vec![key.to_owned(), value]);
+    row("meaning", info.meaning.to_owned());
+    row("source", info.source.to_owned());
+    for (at, patch) in info.patches.iter().enumerate() {
+        let key = if at == 0 { "patches" } else { "" };
+        row(key, format!("+{}: {}{}", patch.name, patch.meaning, shorthand(info, patch.bits)));
+    }
+    let features = info
+        .features
+        .iter_names()
+        .map(|(name, feature)| if info.defaults.contains(feature) { name.to_owned() } else { format!("NO_{name}") });
+    row("features", features.collect::<Vec<_>>().join(" "));
+    row("reads", input_names(info.reads).collect::<Vec<_>>().join(", "));
+    let not = Inputs::all() - info.reads;
+    if !not.is_empty() {
+        row("not read", input_names(not).collect::<Vec<_>>().join(", "));
+    }
+    format!("{}\n{}", paint(HEADING, info.name), columns(2, &[Align::Left, Align::Wrap], &rows))
+}
+
+/// ` (= +a+b)` for a name that stands for several patches.
+fn shorthand(info: &ReleaseInfo, bits: Patch) -> String {
+    if bits.iter().count() < 2 {
+        return String::new();
+    }
+    let single = info.patches.iter().filter(|one| one.bits.iter().count() == 1 && bits.contains(one.bits));
+    let names: Vec<String> = single.map(|one| format!("+{}", one.name)).collect();
+    format!(" (= {})", names.concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fair::RELEASES;
+
+    #[test]
+    fn every_release_and_patch_is_listed_within_the_width() {
+        let all = anstream::adapter::strip_str(&releases(RELEASES)).to_string();
+        for info in RELEASES {
+            assert!(all.contains(info.name), "{}", info.name);
+            let one = anstream::adapter::strip_str(&release(info)).to_string();
+            assert!(one.contains("source") && one.contains("features"), "{one}");
+            for text in [&all, &one] {
+                assert!(info.patches.iter().all(|patch| text.contains(&format!("+{}", patch.name))), "{text}");
+                assert!(text.lines().all(|line| line.chars().count() <= 84), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_shorthand_names_its_patches() {
+        let info = RELEASES.iter().find(|info| info.name == "v5.11").expect("v5.11");
+        let text = anstream::adapter::strip_str(&release(info)).to_string().replace("\n", " ");
+        assert!(text.contains("(= +no-sis-avg-cpu"), "{text}");
+        assert!(text.contains("NO_SIS_AVG_CPU") && text.contains(" SIS_PROP"), "{text}");
+    }
+}
