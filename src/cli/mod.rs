@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The command line: flags → a validated [`Plan`], and the plan carried out.
+//! The command line: flags → a validated plan, and the plan carried out.
 
 pub mod args;
 pub mod output;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `sisdiff list`: the implementations there are.
 
+use crate::fair::release::PatchInfo;
 use crate::fair::{Patch, ReleaseInfo};
 use crate::machine::Inputs;
 use crate::replay::totals::input_names;
@@ -15,8 +16,8 @@ pub fn releases(releases: &[ReleaseInfo]) -> String {
         out += &columns(2, &[Align::Left, Align::Wrap], &rows);
     }
     out += "\n  tree:PATH[@REV][+PATCH...]  the wakeup path of a kernel tree, the user's own C\n";
-    out += "  SPEC:FEATURE, SPEC:NO_FEATURE  sched_feat switches, as in /sys/kernel/debug/sched/features\n";
-    let more = "Patches combine: v5.11+scan-cost+recent-used. More of one release: sisdiff list v5.11";
+    out += "  SPEC:FEATURE, SPEC:NO_FEATURE  switches as in /sys/kernel/debug/sched/features\n";
+    let more = "Patches combine: v5.11+scan-cost+recent-used. More: sisdiff list v5.11";
     out += &format!("\n{}\n", paint(FAINT, more));
     out
 }
@@ -27,10 +28,6 @@ pub fn release(info: &ReleaseInfo) -> String {
     let mut row = |key: &str, value: String| rows.push(vec![key.to_owned(), value]);
     row("meaning", info.meaning.to_owned());
     row("source", info.source.to_owned());
-    for (at, patch) in info.patches.iter().enumerate() {
-        let key = if at == 0 { "patches" } else { "" };
-        row(key, format!("+{}: {}{}", patch.name, patch.meaning, shorthand(info, patch.bits)));
-    }
     let features = info
         .features
         .iter_names()
@@ -41,7 +38,14 @@ pub fn release(info: &ReleaseInfo) -> String {
     if !not.is_empty() {
         row("not read", input_names(not).collect::<Vec<_>>().join(", "));
     }
-    format!("{}\n{}", paint(HEADING, info.name), columns(2, &[Align::Left, Align::Wrap], &rows))
+    let mut out = format!("{}\n{}", paint(HEADING, info.name), columns(2, &[Align::Left, Align::Wrap], &rows));
+    let patch =
+        |one: &PatchInfo| vec![format!("+{}", one.name), format!("{}{}", one.meaning, shorthand(info, one.bits))];
+    if !info.patches.is_empty() {
+        let rows: Vec<Vec<String>> = info.patches.iter().map(patch).collect();
+        out += &format!("\n{}\n{}", paint(HEADING, "patches"), columns(2, &[Align::Left, Align::Wrap], &rows));
+    }
+    out
 }
 
 /// ` (= +a+b)` for a name that stands for several patches.
@@ -51,7 +55,7 @@ fn shorthand(info: &ReleaseInfo, bits: Patch) -> String {
     }
     let single = info.patches.iter().filter(|one| one.bits.iter().count() == 1 && bits.contains(one.bits));
     let names: Vec<String> = single.map(|one| format!("+{}", one.name)).collect();
-    format!(" (= {})", names.concat())
+    format!(" (= {})", names.join(" "))
 }
 
 #[cfg(test)]
@@ -68,7 +72,7 @@ mod tests {
             assert!(one.contains("source") && one.contains("features"), "{one}");
             for text in [&all, &one] {
                 assert!(info.patches.iter().all(|patch| text.contains(&format!("+{}", patch.name))), "{text}");
-                assert!(text.lines().all(|line| line.chars().count() <= 84), "{text}");
+                assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
             }
         }
     }
@@ -76,8 +80,9 @@ mod tests {
     #[test]
     fn a_shorthand_names_its_patches() {
         let info = RELEASES.iter().find(|info| info.name == "v5.11").expect("v5.11");
-        let text = anstream::adapter::strip_str(&release(info)).to_string().replace("\n", " ");
-        assert!(text.contains("(= +no-sis-avg-cpu"), "{text}");
+        let text =
+            anstream::adapter::strip_str(&release(info)).to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("(= +no-sis-avg-cpu +scan-cost"), "{text}");
         assert!(text.contains("NO_SIS_AVG_CPU") && text.contains(" SIS_PROP"), "{text}");
     }
 }
