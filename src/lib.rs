@@ -11,6 +11,7 @@ pub mod fair;
 pub mod machine;
 pub mod replay;
 pub mod report;
+pub mod scenario;
 pub mod topology;
 pub mod units;
 pub mod wakeup;

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Bytes as genes: each element of a case has bytes of its own, at a place of its own.
+//!
+//! ```text
+//! machine 24 │ LLCs 8×2 │ CPUs 32×4 │ tasks 16×16 │ events 8 each, to the end
+//! ```
+//!
+//! So a small edit of the bytes is a small change of the case, and bytes cut off or added at the end are events. What a
+//! short input lacks counts as zeroes, which mean the plainest choice everywhere.
+
+use arbitrary::{Arbitrary, Result, Unstructured};
+
+use crate::scenario::{Case, genes};
+
+/// Most events in a generated case.
+pub const EVENTS_MAX: usize = 200;
+const EVENT: usize = 8;
+
+/// The bytes of a case, by element.
+pub struct Dna {
+    pub machine: [u8; 24],
+    pub llcs: [[u8; 2]; 8],
+    pub cpus: [[u8; 4]; 32],
+    pub tasks: [[u8; 16]; 16],
+    pub events: Vec<[u8; EVENT]>,
+}
+
+impl Dna {
+    fn read(u: &mut Unstructured<'_>) -> Result<Self> {
+        let mut dna =
+            Self { machine: [0; 24], llcs: [[0; 2]; 8], cpus: [[0; 4]; 32], tasks: [[0; 16]; 16], events: Vec::new() };
+        u.fill_buffer(&mut dna.machine)?;
+        u.fill_buffer(dna.llcs.as_flattened_mut())?;
+        u.fill_buffer(dna.cpus.as_flattened_mut())?;
+        u.fill_buffer(dna.tasks.as_flattened_mut())?;
+        while dna.events.is_empty() || (!u.is_empty() && dna.events.len() < EVENTS_MAX) {
+            let mut event = [0; EVENT];
+            u.fill_buffer(&mut event)?;
+            dna.events.push(event);
+        }
+        Ok(dna)
+    }
+
+    /// The genes of CPU `number`: machines of more CPUs than genes use each again, stirred.
+    pub fn cpu(&self, number: usize) -> [u8; 4] {
+        let turn = (number / self.cpus.len()) as u8;
+        self.cpus[number % self.cpus.len()].map(|byte| byte ^ turn.wrapping_mul(0x9d))
+    }
+}
+
+/// Choices made from the bytes of one gene.
+pub struct Gene<'a>(Unstructured<'a>);
+
+impl<'a> Gene<'a> {
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self(Unstructured::new(bytes))
+    }
+
+    /// A number below `n`, 0 from a zero byte; `n` is at most 256 and so one byte is read.
+    pub fn below(&mut self, n: usize) -> Result<usize> {
+        if n <= 1 {
+            self.byte()?;
+            return Ok(0);
+        }
+        Ok(usize::from(self.byte()?) % n)
+    }
+
+    /// One of `of`, the first from a zero byte.
+    pub fn pick<T: Copy>(&mut self, of: &[T]) -> Result<T> {
+        Ok(of[self.below(of.len())?])
+    }
+
+    /// True for `of_256` of the 256 bytes, false from a zero byte.
+    pub fn odds(&mut self, of_256: u8) -> Result<bool> {
+        Ok(self.byte()? > 255 - of_256)
+    }
+
+    pub fn byte(&mut self) -> Result<u8> {
+        self.0.arbitrary()
+    }
+}
+
+impl<'a> Arbitrary<'a> for Case {
+    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
+        genes::case(&Dna::read(u)?)
+    }
+}
+
+impl Case {
+    /// The case that `bytes` stand for. Any bytes make one.
+    pub fn from_dna(bytes: &[u8]) -> Self {
+        let mut u = Unstructured::new(bytes);
+        Self::arbitrary(&mut u).expect("what is missing counts as zeroes, so bytes never run out")
+    }
+
+    /// Bytes that a case with `events` events reads.
+    pub const fn dna_len(events: usize) -> usize {
+        24 + 8 * 2 + 32 * 4 + 16 * 16 + events * EVENT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::World;
+
+    fn bytes(seed: u64, len: usize) -> Vec<u8> {
+        let mut rng = oorandom::Rand32::new(seed);
+        (0..len).map(|_| rng.rand_u32() as u8).collect()
+    }
+
+    #[test]
+    fn no_bytes_are_the_plainest_case() {
+        let case = Case::from_dna(&[]);
+        assert_eq!((case.machine.nr_cpu_ids(), case.tasks.len(), case.events.len()), (1, 1, 1));
+        assert_eq!(case.events[0].to_string(), "wake t0 from cpu0");
+    }
+
+    #[test]
+    fn every_case_is_playable_and_survives_its_file() {
+        for seed in 0..400 {
+            let case = Case::from_dna(&bytes(seed, 200 + 7 * seed as usize % 1500));
+            World::new(&case).unwrap_or_else(|error| panic!("{error}\n{case:?}"));
+            let text = case.write();
+            let read = Case::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            assert!(read == case, "{case:?}\n{read:?}\n{text}");
+        }
+    }
+
+    #[test]
+    fn an_edit_of_one_event_gene_changes_that_event_only() {
+        let dna = bytes(7, Case::dna_len(20));
+        let case = Case::from_dna(&dna);
+        assert_eq!(case.events.len(), 20);
+        let mut edited = dna.clone();
+        edited[Case::dna_len(4) + 1] ^= 0x55;
+        let edited = Case::from_dna(&edited);
+        assert_eq!((&case.machine, &case.tasks), (&edited.machine, &edited.tasks));
+        let differ = case.events.iter().zip(&edited.events).filter(|(a, b)| a != b).count();
+        assert!(differ <= 1, "{differ} events changed");
+        let shorter = Case::from_dna(&dna[..Case::dna_len(19)]);
+        assert_eq!(shorter.events, case.events[..19]);
+    }
+
+    #[test]
+    fn small_machines_are_far_more_often_and_large_ones_there() {
+        let sizes: Vec<usize> =
+            (0..600).map(|seed| Case::from_dna(&bytes(seed, 500)).machine.present().weight() as usize).collect();
+        let at_most = |n| sizes.iter().filter(|&&size| size <= n).count();
+        assert!(at_most(8) > 300, "{}", at_most(8));
+        assert!(sizes.iter().max() > Some(&128), "{:?}", sizes.iter().max());
+        assert!(sizes.iter().max() <= Some(&256), "{:?}", sizes.iter().max());
+    }
+}
