@@ -14,4 +14,5 @@ pub mod report;
 pub mod scenario;
 pub mod topology;
 pub mod units;
+pub mod vectors;
 pub mod wakeup;

@@ -38,6 +38,8 @@ pub enum Exit {
     Fallback,
     /// The slow path: find_idlest_cpu().
     Slow,
+    /// The slow path's domain has no CPU that the wakee may use: prev.
+    SlowOutside,
     /// No stage applied: the CPU the call began with.
     NewCpu,
 }

@@ -51,5 +51,8 @@ bitflags::bitflags! {
         const SYNC_NO_DELAYED = 1 << 8;
         /// 6.12.y: the slow path counts allowed CPUs only.
         const SLOW_ALLOWED = 1 << 9;
+        /// No patch of any kernel: the abs() that the golden vectors of 6.1 and later were made with. It leaves a negative
+        /// unsigned difference as it is, where the kernel's include/linux/math.h converts it to signed first.
+        const STAND_IN_ABS = 1 << 15;
     }
 }

@@ -115,6 +115,34 @@ impl<R: Recorder> Env<'_, R> {
         self.state.rq.load_avg[cpu.index()]
     }
 
+    /// The runnable_avg of the root cfs_rq (`cpu_runnable()`).
+    #[inline]
+    pub fn cpu_runnable(&mut self, cpu: Cpu) -> u64 {
+        self.book_rq(cpu, Inputs::RQ_UTIL);
+        self.state.rq.runnable_avg[cpu.index()]
+    }
+
+    /// `cfs_rq->avg.util_avg`.
+    #[inline]
+    pub fn cfs_util_avg(&mut self, cpu: Cpu) -> u64 {
+        self.book_rq(cpu, Inputs::RQ_UTIL);
+        self.state.rq.util_avg[cpu.index()]
+    }
+
+    /// `cfs_rq->avg.util_est.enqueued`.
+    #[inline]
+    pub fn cfs_util_est_enqueued(&mut self, cpu: Cpu) -> u64 {
+        self.book_rq(cpu, Inputs::RQ_UTIL);
+        self.state.rq.util_est_enqueued[cpu.index()]
+    }
+
+    /// Exit latency of the CPU's idle state (µs; `None`: no state), and `rq->idle_stamp` (ns).
+    #[inline]
+    pub fn idle_state(&mut self, cpu: Cpu) -> (Option<u32>, u64) {
+        self.book_rq(cpu, Inputs::IDLE_STATE);
+        (self.state.rq.exit_latency_us[cpu.index()], self.state.rq.idle_stamp_ns[cpu.index()])
+    }
+
     /// `rq->avg_idle`, ns.
     #[inline]
     pub fn avg_idle_ns(&mut self, cpu: Cpu) -> u64 {
@@ -170,6 +198,45 @@ impl<R: Recorder> Env<'_, R> {
         self.book_task(p, Inputs::AFFINITY);
         let allowed = self.state.tasks[p].cpus_ptr.test(cpu);
         self.check(allowed, || format!("cpumask_test_cpu({cpu}, p->cpus_ptr)"))
+    }
+
+    /// `task_cpu(p)`.
+    #[inline]
+    pub fn task_cpu(&self, id: TaskId) -> Cpu {
+        self.state.tasks[id].task_cpu
+    }
+
+    /// `task_on_rq_queued(p)`.
+    #[inline]
+    pub fn on_rq(&self, id: TaskId) -> bool {
+        self.state.tasks[id].on_rq
+    }
+
+    /// A task whose averages never were updated: `last_update_time` is 0.
+    #[inline]
+    pub fn is_new(&self, id: TaskId) -> bool {
+        self.state.tasks[id].last_update_time_ns == 0
+    }
+
+    /// `p->se.avg.runnable_avg`.
+    #[inline]
+    pub fn task_runnable_avg(&mut self, id: TaskId) -> u64 {
+        self.book_task(id, Inputs::TASK_UTIL);
+        self.state.tasks[id].runnable_avg
+    }
+
+    /// `p->nr_cpus_allowed`.
+    #[inline]
+    pub fn nr_cpus_allowed(&mut self, id: TaskId) -> u32 {
+        self.book_task(id, Inputs::AFFINITY);
+        self.state.tasks[id].nr_cpus_allowed
+    }
+
+    /// `p->numa_preferred_nid`.
+    #[inline]
+    pub fn numa_preferred_nid(&mut self, id: TaskId) -> i32 {
+        self.book_task(id, Inputs::NUMA);
+        self.state.tasks[id].numa_preferred_nid
     }
 
     /// `is_per_cpu_kthread()`. **Source**: kernel/sched/sched.h, v5.11 to v7.3 (before: sched/fair.c); every swapper is one.
@@ -346,6 +413,24 @@ impl<R: Recorder> Env<'_, R> {
         hidden.known.set_assumed(Inputs::SCAN_COST);
         self.books.writes.avg_scan_cost_ns = Some(cost_ns);
         self.wrote(|| format!("avg_scan_cost of CPU {cpu} = {cost_ns}"));
+    }
+
+    /// `rq->wake_stamp` (jiffies) and `rq->wake_avg_idle` (ns).
+    #[inline]
+    pub fn wake_avg_idle(&mut self, cpu: Cpu) -> (u64, u64) {
+        self.book_cpu_hidden(cpu, Inputs::AVG_IDLE);
+        let hidden = &self.hidden.cpus[cpu.index()];
+        (hidden.wake_stamp_jiffies, hidden.wake_avg_idle_ns)
+    }
+
+    /// Writes `rq->wake_stamp` (jiffies) and `rq->wake_avg_idle` (ns).
+    #[inline]
+    pub fn set_wake_avg_idle(&mut self, cpu: Cpu, wake_stamp_jiffies: u64, wake_avg_idle_ns: u64) {
+        let hidden = &mut self.hidden.cpus[cpu.index()];
+        hidden.wake_stamp_jiffies = wake_stamp_jiffies;
+        hidden.wake_avg_idle_ns = wake_avg_idle_ns;
+        self.books.writes.wake_avg_idle_ns = Some(wake_avg_idle_ns);
+        self.wrote(|| format!("wake_avg_idle of CPU {cpu} = {wake_avg_idle_ns}"));
     }
 
     /// `cpu_clock()`: the declared clock, ns.

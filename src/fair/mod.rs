@@ -9,12 +9,14 @@ pub mod decision;
 pub mod env;
 pub mod fallback;
 pub mod features;
+pub mod groups;
 pub mod hidden;
 pub mod leaf;
 pub mod model;
 pub mod release;
 pub mod spec;
 pub mod v5_11;
+pub mod v6_1;
 pub mod walk;
 
 pub use decision::{Decision, Exit, ProbeKind, SisCounters, Writes};

@@ -8,7 +8,7 @@ use crate::fair::hidden::{CpuHidden, Hidden, SharedHidden, TaskHidden};
 use crate::fair::release::Release;
 use crate::fair::spec::ModelSpec;
 use crate::fair::walk::{Quiet, Recorder, Walk};
-use crate::fair::{HiddenFact, Implementation, Step, v5_11};
+use crate::fair::{HiddenFact, Implementation, Step, v5_11, v6_1};
 use crate::machine::{Inputs, Provenance, State, TaskId};
 use crate::topology::{SharedId, Topology};
 use crate::units::Cpu;
@@ -95,6 +95,14 @@ impl Model {
             }
             (Release::V5_11, Call::UpdateIdleCore { core }) => {
                 v5_11::update_idle_core(e, core);
+                core
+            }
+            (Release::V6_1, Call::SelectTaskRqFair) => v6_1::select_task_rq_fair(e, w.p, w.prev_cpu),
+            (Release::V6_1, Call::SelectIdleSibling { target }) => {
+                v6_1::select_idle_sibling(e, w.p, w.prev_cpu, target)
+            }
+            (Release::V6_1, Call::UpdateIdleCore { core }) => {
+                v6_1::update_idle_core(e, core);
                 core
             }
         };

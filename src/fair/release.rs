@@ -9,6 +9,8 @@ use crate::machine::Inputs;
 pub enum Release {
     /// Linux v5.11.
     V5_11,
+    /// Linux 6.1.192.
+    V6_1,
 }
 
 /// One patch that a release knows.
@@ -81,17 +83,30 @@ const V5_11_PATCHES: &[PatchInfo] = &[
 ];
 
 /// Every name that a spec can begin with, oldest first.
-pub const RELEASES: &[ReleaseInfo] = &[ReleaseInfo {
-    release: Release::V5_11,
-    name: "v5.11",
-    base: Patch::empty(),
-    source: "Linux v5.11, kernel/sched/fair.c blob 04a3ce20da67",
-    meaning: "base of the v2 series of December 2020 (its 5.10.0-rc6 was the scheduler tree that became 5.11)",
-    features: COMMON.union(SchedFeat::SIS_PROP).union(SchedFeat::SIS_AVG_CPU),
-    defaults: COMMON.union(SchedFeat::SIS_PROP),
-    patches: V5_11_PATCHES,
-    reads: COMMON_READS,
-}];
+pub const RELEASES: &[ReleaseInfo] = &[
+    ReleaseInfo {
+        release: Release::V5_11,
+        name: "v5.11",
+        base: Patch::empty(),
+        source: "Linux v5.11, kernel/sched/fair.c blob 04a3ce20da67",
+        meaning: "base of the v2 series of December 2020 (its 5.10.0-rc6 was the scheduler tree that became 5.11)",
+        features: COMMON.union(SchedFeat::SIS_PROP).union(SchedFeat::SIS_AVG_CPU),
+        defaults: COMMON.union(SchedFeat::SIS_PROP),
+        patches: V5_11_PATCHES,
+        reads: COMMON_READS,
+    },
+    ReleaseInfo {
+        release: Release::V6_1,
+        name: "v6.1",
+        base: Patch::empty(),
+        source: "Linux 6.1.192 (Debian linux-source-6.1 6.1.192-3), kernel/sched/fair.c blob 325e7542fbb4",
+        meaning: "Debian 12; recordings and vectors are both of it",
+        features: COMMON.union(SchedFeat::SIS_PROP).union(SchedFeat::SIS_UTIL),
+        defaults: COMMON.union(SchedFeat::SIS_UTIL),
+        patches: &[],
+        reads: Inputs::all(),
+    },
+];
 
 impl ReleaseInfo {
     /// The features it has once `patches` are applied.
