@@ -2,6 +2,7 @@
 //! The table of kernel releases: what each one is, its switches, its patches.
 
 use crate::fair::features::{Patch, SchedFeat};
+use crate::fair::recorded::Version;
 use crate::machine::Inputs;
 
 /// A kernel release whose wakeup path is written out in a file of its own.
@@ -31,6 +32,10 @@ pub struct ReleaseInfo {
     pub release: Release,
     /// Its name in a spec.
     pub name: &'static str,
+    /// The version it was written from.
+    pub version: Version,
+    /// Beginning of the `uname -r` of the Debian kernel of that version, where it does not show the version.
+    pub debian: Option<&'static str>,
     /// Patches that the name stands for beside the release's own text.
     pub base: Patch,
     /// The kernel it was written from: version, package, blob of kernel/sched/fair.c.
@@ -87,6 +92,8 @@ pub const RELEASES: &[ReleaseInfo] = &[
     ReleaseInfo {
         release: Release::V5_11,
         name: "v5.11",
+        version: [5, 11, 0],
+        debian: None,
         base: Patch::empty(),
         source: "Linux v5.11, kernel/sched/fair.c blob 04a3ce20da67",
         meaning: "base of the v2 series of December 2020 (its 5.10.0-rc6 was the scheduler tree that became 5.11)",
@@ -98,6 +105,8 @@ pub const RELEASES: &[ReleaseInfo] = &[
     ReleaseInfo {
         release: Release::V6_1,
         name: "v6.1",
+        version: [6, 1, 192],
+        debian: Some("6.1.0-57-"),
         base: Patch::empty(),
         source: "Linux 6.1.192 (Debian linux-source-6.1 6.1.192-3), kernel/sched/fair.c blob 325e7542fbb4",
         meaning: "Debian 12; recordings and vectors are both of it",
