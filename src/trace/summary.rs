@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Counts over a whole trace: what is in it, what is missing, where it contradicts itself.
+
+use std::collections::BTreeMap;
+
+use tracecmd_parse::{Formats, Meta, RawEvent};
+
+use crate::trace::event::{Event, EventKind};
+use crate::units::{Cpu, Pid};
+
+/// What one pass over a trace counts. Memory is bounded by the number of CPUs and kinds of events.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Summary {
+    /// `uname` text of the recorded machine.
+    pub uname: Option<String>,
+    /// The trace clock.
+    pub clock: Option<String>,
+    /// Events by id.
+    by_id: Vec<u64>,
+    /// Events in all.
+    pub events: u64,
+    /// Time of the earliest event, ns.
+    pub first_ns: Option<u64>,
+    /// Time of the latest event, ns.
+    pub last_ns: Option<u64>,
+    /// Marks of lost events.
+    pub losses: u64,
+    /// Lost events of the marks that have a count.
+    pub lost_events: u64,
+    /// Events whose fields are cut off or impossible.
+    pub malformed: u64,
+    /// Per CPU what its events tell.
+    pub cpus: BTreeMap<Cpu, CpuSummary>,
+}
+
+/// What the events of one CPU tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CpuSummary {
+    /// Events.
+    pub events: u64,
+    /// Time of the first event, ns.
+    pub first_ns: u64,
+    /// sched_switch events.
+    pub switches: u64,
+    /// sched_switch events whose prev_pid is not the next_pid of the one before: events are missing there, whatever
+    /// the marks say.
+    pub breaks: u64,
+    /// Breaks without a mark of lost events in between.
+    pub unmarked_breaks: u64,
+    next_pid: Option<Pid>,
+    lost_since: bool,
+}
+
+impl Summary {
+    /// An empty summary of the trace that `meta` belongs to.
+    pub fn new(meta: &Meta) -> Self {
+        Self { uname: meta.uname.clone(), clock: meta.clock.clone(), ..Self::default() }
+    }
+
+    /// Counts one event.
+    pub fn event(&mut self, raw: &RawEvent<'_>, event: &Event) {
+        let id = usize::from(raw.id);
+        if self.by_id.len() <= id {
+            self.by_id.resize(id + 1, 0);
+        }
+        self.by_id[id] += 1;
+        self.events += 1;
+        self.first_ns = Some(self.first_ns.map_or(event.ts_ns, |first| first.min(event.ts_ns)));
+        self.last_ns = self.last_ns.max(Some(event.ts_ns));
+        self.malformed += u64::from(event.kind == EventKind::Malformed);
+        let cpu = self.cpus.entry(event.cpu).or_default();
+        if cpu.events == 0 {
+            cpu.first_ns = event.ts_ns;
+        }
+        cpu.events += 1;
+        if let EventKind::Switch { prev, next, .. } = &event.kind {
+            cpu.switches += 1;
+            let broken = cpu.next_pid.is_some_and(|last| last != prev.pid);
+            cpu.breaks += u64::from(broken);
+            cpu.unmarked_breaks += u64::from(broken && !cpu.lost_since);
+            cpu.next_pid = Some(next.pid);
+            cpu.lost_since = false;
+        }
+    }
+
+    /// Counts one mark of lost events.
+    pub fn lost(&mut self, cpu: Cpu, count: Option<u64>) {
+        self.losses += 1;
+        self.lost_events = self.lost_events.saturating_add(count.unwrap_or(0));
+        self.cpus.entry(cpu).or_default().lost_since = true;
+    }
+
+    /// Events by `system:name`, sorted by name; ids without a format under their number.
+    pub fn by_name(&self, formats: &Formats) -> BTreeMap<String, u64> {
+        let mut counts = BTreeMap::new();
+        for (id, &count) in self.by_id.iter().enumerate().filter(|&(_, &count)| count > 0) {
+            let format = u16::try_from(id).ok().and_then(|id| formats.by_id(id));
+            let name = format.map_or_else(|| format!("event {id}"), |f| format!("{}:{}", f.system, f.name));
+            *counts.entry(name).or_insert(0) += count;
+        }
+        counts
+    }
+
+    /// Breaks of all CPUs: sched_switch events that contradict the one before.
+    pub fn breaks(&self) -> u64 {
+        self.cpus.values().map(|cpu| cpu.breaks).sum()
+    }
+
+    /// Time from the first to the last event, ns.
+    pub fn span_ns(&self) -> u64 {
+        self.last_ns.unwrap_or(0).saturating_sub(self.first_ns.unwrap_or(0))
+    }
+}
