@@ -13,6 +13,7 @@ pub mod replay;
 pub mod report;
 pub mod scenario;
 pub mod topology;
+pub mod trace;
 pub mod units;
 pub mod vectors;
 pub mod wakeup;
