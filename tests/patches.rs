@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What a patch may change and what it may not, on many random machines.
+
+mod support;
+
+use rayon::prelude::*;
+use sisdiff::cpumask::Cpumask;
+use sisdiff::fair::{Decision, Exit, Hidden, Implementation, Model, ModelSpec, Patch, RELEASES, SchedFeat, Walk};
+use sisdiff::machine::{State, Task, TaskId};
+use sisdiff::units::{Comm, Cpu, Pid};
+use support::{Scene, Scenes};
+
+const SCENES: usize = 100_000;
+
+fn spec(text: &str) -> ModelSpec {
+    text.parse().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Everything one implementation says and keeps: decision with its writes and probe count, probe order, hidden state.
+#[derive(Debug, PartialEq)]
+struct Said {
+    decision: Decision,
+    probes: String,
+    hidden: Hidden,
+}
+
+fn run(spec: ModelSpec, scene: &Scene) -> Vec<Said> {
+    let mut model = Model::new(spec, &scene.state.topology);
+    model.hidden = scene.hidden.clone();
+    let mut said = Vec::new();
+    for wakeup in &scene.wakeups {
+        let mut walk = Walk::default();
+        let decision = model.select_task_rq(&scene.state, wakeup, Some(&mut walk));
+        said.push(Said { decision, probes: walk.probes(), hidden: model.hidden.clone() });
+    }
+    said
+}
+
+/// Calls `check` with `SCENES` scenes, on all CPUs; the scenes do not depend on how many those are.
+fn for_scenes(seed: u128, check: impl Fn(&Scene) + Sync) {
+    const CHUNK: usize = 1000;
+    (0..SCENES / CHUNK).into_par_iter().for_each(|chunk| {
+        let mut scenes = Scenes::new(seed * 1_000_000 + chunk as u128);
+        for _ in 0..CHUNK {
+            check(&scenes.scene());
+        }
+    });
+}
+
+#[test]
+fn a_patch_that_is_off_changes_nothing() {
+    for info in RELEASES {
+        let base = ModelSpec::of(info);
+        for patch in info.patches {
+            let off = base.with_patches(patch.bits).with_patches(Patch::empty());
+            let mut scenes = Scenes::new(7);
+            for _ in 0..200 {
+                let scene = scenes.scene();
+                assert_eq!(run(base, &scene), run(off, &scene), "{} without {}", info.name, patch.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn no_sis_avg_cpu_changes_nothing_where_the_feature_is_off() {
+    for_scenes(1, |scene| assert_eq!(run(spec("v5.11"), scene), run(spec("v5.11+no-sis-avg-cpu"), scene)));
+}
+
+#[test]
+fn scan_cost_changes_nothing_where_masks_cost_nothing_and_sis_prop_is_on() {
+    for_scenes(2, |scene| assert_eq!(run(spec("v5.11"), scene), run(spec("v5.11+scan-cost"), scene)));
+}
+
+#[test]
+fn scan_cost_without_sis_prop_books_no_cost() {
+    for_scenes(3, |scene| {
+        for said in run(spec("v5.11+scan-cost:NO_SIS_PROP"), scene) {
+            assert_eq!(said.decision.writes.avg_scan_cost_ns, None);
+        }
+    });
+}
+
+#[test]
+fn idle_candidate_changes_nothing_where_no_core_search_fails() {
+    for_scenes(4, |scene| {
+        let with = run(spec("v5.11+idle-candidate"), scene);
+        let base = run(spec("v5.11"), scene);
+        for (with, base) in with.iter().zip(&base) {
+            if with.decision.exit == Exit::IdleCandidate {
+                // The core search failed, found this CPU on its way, and nothing after it was asked.
+                assert_eq!(with.decision.writes.has_idle_cores.map(|(_, has)| has), Some(false));
+                assert!(base.probes.starts_with(&with.probes));
+                break;
+            }
+            assert_eq!(with, base);
+        }
+    });
+}
+
+#[test]
+fn fix_cpus_ptr_changes_nothing_without_recent_used() {
+    for_scenes(5, |scene| assert_eq!(run(spec("v5.11"), scene), run(spec("v5.11+fix-cpus-ptr"), scene)));
+}
+
+#[test]
+fn recent_used_v1_does_as_recent_used() {
+    for_scenes(6, |scene| {
+        for others in ["", "+no-sis-avg-cpu+scan-cost+idle-candidate", "+fix-cpus-ptr"] {
+            let v2 = run(spec(&format!("v5.11+recent-used{others}")), scene);
+            let v1 = run(spec(&format!("v5.11+recent-used-v1{others}")), scene);
+            assert_eq!(v2, v1, "{others}");
+        }
+    });
+}
+
+#[test]
+fn fix_cpus_ptr_changes_only_what_the_affinity_of_recent_used_cpu_decides() {
+    let differing = std::sync::atomic::AtomicUsize::new(0);
+    for_scenes(8, |scene| {
+        let bug = run(spec("v5.11+recent-used"), scene);
+        let fixed = run(spec("v5.11+recent-used+fix-cpus-ptr"), scene);
+        for ((bug, fixed), wakeup) in bug.iter().zip(&fixed).zip(&scene.wakeups) {
+            let cpus_ptr = &scene.state.tasks[wakeup.p].cpus_ptr;
+            if fixed.decision.exit == Exit::RecentUsed {
+                assert!(!fixed.decision.is_outside(cpus_ptr), "{:?}", fixed.decision);
+            }
+            if bug.decision.class_cpu != fixed.decision.class_cpu || bug.decision.exit != fixed.decision.exit {
+                differing.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                // Either the bug took a recent CPU that is not allowed, or it let an allowed one lie because prev is not.
+                match (bug.decision.exit, fixed.decision.exit) {
+                    (Exit::RecentUsed, _) => assert!(bug.decision.is_outside(cpus_ptr), "{bug:?}\n{fixed:?}"),
+                    (_, Exit::RecentUsed) => assert!(!cpus_ptr.test(wakeup.prev_cpu), "{bug:?}\n{fixed:?}"),
+                    exits => panic!("{exits:?}"),
+                }
+                // From here on their hidden states may differ.
+                break;
+            }
+            if bug.hidden != fixed.hidden {
+                break;
+            }
+        }
+    });
+    assert!(differing.into_inner() > 100, "the bug was hardly met");
+}
+
+#[test]
+fn recent_used_can_leave_the_affinity_mask_and_the_fix_does_not() {
+    // Four CPUs of one LLC. The wakee may run on 0 and 1, was last on 0, and was once on 3, which is idle; its waker runs
+    // on 0, nothing but 3 is idle.
+    let mut scene = Scenes::new(0).scene();
+    let topology = support::smp4();
+    let mut state = State::new(topology.clone());
+    state.rq.curr_idle = Cpumask::of(Cpu(3));
+    state.rq.nr_running = vec![1, 1, 1, 0];
+    let allowed = Cpumask::first_n(2);
+    let mut hidden = Hidden::new(&topology);
+    let mut add = |name: &[u8], cpus_ptr| {
+        let id = TaskId(state.tasks.0.len() as u32);
+        state.tasks.0.push(Task::new(Pid(id.0 as i32), Comm::new(name), cpus_ptr, Cpu(0)));
+        hidden.task_mut(id, Cpu(3));
+        id
+    };
+    let (p, current) = (add(b"wakee", allowed), add(b"waker", Cpumask::first_n(4)));
+    let wakeup = sisdiff::wakeup::Wakeup { p, current, this_cpu: Cpu(0), prev_cpu: Cpu(0), ..scene.wakeups.remove(0) };
+    let wakeup = sisdiff::wakeup::Wakeup { kind: sisdiff::wakeup::WakeKind::Ttwu, sync: false, ..wakeup };
+    let decide = |text| {
+        let mut model = Model::new(spec(text), &topology);
+        model.hidden = hidden.clone();
+        model.select_task_rq(&state, &wakeup, None)
+    };
+
+    let bug = decide("v5.11+recent-used");
+    assert_eq!((bug.class_cpu, bug.exit), (Cpu(3), Exit::RecentUsed));
+    assert!(bug.is_outside(&allowed));
+    assert_eq!(bug.final_cpu, Cpu(0), "select_fallback_rq() brings it back");
+
+    let fixed = decide("v5.11+recent-used+fix-cpus-ptr");
+    assert_eq!((fixed.class_cpu, fixed.exit), (Cpu(0), Exit::Fallback));
+    let base = decide("v5.11");
+    assert_eq!((base.class_cpu, base.exit), (Cpu(0), Exit::Fallback));
+}
+
+#[test]
+fn peeking_leaves_no_trace_and_recording_changes_nothing() {
+    for_scenes(9, |scene| {
+        for info in RELEASES {
+            let spec =
+                info.patches.first().map_or(ModelSpec::of(info), |patch| ModelSpec::of(info).with_patches(patch.bits));
+            let mut model = Model::new(spec, &scene.state.topology);
+            model.hidden = scene.hidden.clone();
+            let wakeup = &scene.wakeups[0];
+            let peeked = model.peek(&scene.state, wakeup, None);
+            assert_eq!(model.hidden, scene.hidden, "{spec}");
+            let decided = model.select_task_rq(&scene.state, wakeup, Some(&mut Walk::default()));
+            assert_eq!(peeked, decided, "{spec}");
+        }
+    });
+}
+
+#[test]
+fn switches_are_read_where_they_are_named() {
+    // Without SIS_PROP a v5.11 scan never gives up.
+    for_scenes(10, |scene| {
+        let spec = spec("v5.11:NO_SIS_PROP");
+        assert!(!spec.features().contains(SchedFeat::SIS_PROP));
+        for said in run(spec, scene) {
+            assert_ne!(said.decision.exit, Exit::BudgetSpent);
+        }
+    });
+}
