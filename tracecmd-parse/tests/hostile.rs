@@ -104,6 +104,11 @@ fn small_shapes() -> Vec<Shape> {
     ]
 }
 
+/// Places worth a change: not those deep in zeros, which are padding.
+fn places(whole: &[u8]) -> Vec<usize> {
+    (0..whole.len()).filter(|&at| whole[at.saturating_sub(12)..=at].iter().any(|&b| b != 0)).collect()
+}
+
 /// What one shape may take: a decompressor's tables and window, a few chunks.
 const MEMORY: usize = 40 << 20;
 
@@ -114,7 +119,7 @@ fn every_byte_set_to_bad_values() {
         let whole = small(&shape);
         let (mut refused, mut most) = (0, 0);
         let mut bytes = whole.clone();
-        for at in 0..whole.len() {
+        for at in places(&whole) {
             for value in [0, 0xff, whole[at] ^ 1, whole[at] ^ 0x80] {
                 bytes[at] = value;
                 let (result, memory) = read(bytes.clone());
@@ -125,7 +130,7 @@ fn every_byte_set_to_bad_values() {
             bytes[at] = whole[at];
         }
         assert!(refused > 0);
-        println!("{shape:?}: {refused} of {} refused, at most {most} bytes of memory", 4 * whole.len());
+        println!("{shape:?}: {refused} refused, at most {most} bytes of memory");
     }
 }
 
@@ -135,7 +140,7 @@ fn every_word_set_to_large_values() {
     for shape in small_shapes() {
         let whole = small(&shape);
         for size in [4, 8] {
-            for at in 0..whole.len() - size {
+            for at in places(&whole[..whole.len() - size]) {
                 for value in [u64::MAX, 0x7fff_ffff, whole.len() as u64 - 1] {
                     let mut bytes = whole.clone();
                     match shape.endian {
@@ -151,13 +156,13 @@ fn every_word_set_to_large_values() {
 }
 
 #[test]
-fn every_cut() {
+fn cuts() {
     let _alone = alone();
     for shape in small_shapes() {
         let whole = small(&shape);
         let (all, summary) = read(whole.clone()).0.unwrap();
         assert_eq!(summary.gaps, []);
-        for len in 0..whole.len() {
+        for len in (0..whole.len()).step_by(3) {
             if let (Ok((items, summary)), _) = read(whole[..len].to_vec()) {
                 assert!(items >= all || summary.losses > 0 || items == 0, "{shape:?} cut at {len}");
             }
