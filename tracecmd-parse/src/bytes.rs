@@ -57,14 +57,15 @@ impl Endian {
     }
 }
 
+/// Bytes of a file that are read at once for small values.
+const AHEAD: usize = 4096;
+
 /// Where a [`Walk`] takes its bytes from.
 enum Bytes<'a> {
-    File(&'a Source),
+    /// A file, with the bytes from `at` on that were read ahead.
+    File { source: &'a Source, ahead: Vec<u8>, at: u64 },
     /// A decompressed section; `base` is the file offset of the section.
-    Memory {
-        bytes: &'a [u8],
-        base: u64,
-    },
+    Memory { bytes: &'a [u8], base: u64 },
 }
 
 /// Reads one thing after the other, and never beyond `end`.
@@ -77,7 +78,8 @@ pub(crate) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     pub(crate) fn file(source: &'a Source, pos: u64, end: u64, endian: Endian) -> Walk<'a> {
-        Walk { from: Bytes::File(source), pos, end: end.min(source.len()), endian }
+        let from = Bytes::File { source, ahead: Vec::new(), at: 0 };
+        Walk { from, pos, end: end.min(source.len()), endian }
     }
 
     pub(crate) fn memory(bytes: &'a [u8], base: u64, endian: Endian) -> Walk<'a> {
@@ -95,7 +97,7 @@ impl<'a> Walk<'a> {
     /// Where the walk stands, for messages and for positions in the file.
     pub(crate) fn offset(&self) -> u64 {
         match self.from {
-            Bytes::File(_) => self.pos,
+            Bytes::File { .. } => self.pos,
             Bytes::Memory { base, .. } => base.saturating_add(self.pos),
         }
     }
@@ -110,8 +112,21 @@ impl<'a> Walk<'a> {
 
     fn fill(&mut self, out: &mut [u8], what: &'static str) -> Result<(), Error> {
         self.check(out.len() as u64, what)?;
-        match self.from {
-            Bytes::File(source) => source.read_exact(self.pos, out, what)?,
+        match &mut self.from {
+            Bytes::File { source, .. } if out.len() > AHEAD / 2 => source.read_exact(self.pos, out, what)?,
+            Bytes::File { source, ahead, at } => {
+                let known = self.pos.checked_sub(*at).is_some_and(|skip| skip + out.len() as u64 <= ahead.len() as u64);
+                if !known {
+                    let len = self.end.saturating_sub(self.pos).min(AHEAD as u64) as usize;
+                    ahead.resize(len, 0);
+                    *at = self.pos;
+                    // What a failed read left is not known to be the file's.
+                    source.read_exact(self.pos, ahead, what).inspect_err(|_| ahead.clear())?;
+                }
+                // Inside `ahead`: either it was known to be, or check() bounds the length by `end`.
+                let from = (self.pos - *at) as usize;
+                out.copy_from_slice(&ahead[from..from + out.len()]);
+            }
             Bytes::Memory { bytes, .. } => {
                 // Inside `bytes`: check() bounds pos + len by end.
                 let at = self.pos as usize;

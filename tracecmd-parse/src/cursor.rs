@@ -37,8 +37,10 @@ pub struct Summary {
     /// Events that were earlier than the one before them on the same CPU.
     pub out_of_order: u64,
     /// What was cut or damaged: the gaps found at opening, then those found
-    /// while reading.
+    /// while reading, the first thousand of them.
     pub gaps: Vec<Gap>,
+    /// Gaps found while reading that are not in `gaps`.
+    pub more_gaps: u64,
 }
 
 /// Events in the order (time, CPU, position in the CPU's buffer).
@@ -168,6 +170,7 @@ impl EventCursor for Merge<'_> {
     fn summary(&self) -> Summary {
         let mut summary = self.summary.clone();
         summary.gaps.extend(self.shared.gaps.iter().cloned());
+        summary.more_gaps = self.shared.more_gaps;
         summary
     }
 }

@@ -7,6 +7,10 @@
 
 use crate::format::EventFormat;
 
+/// A longer print format is not searched: the search is quadratic in the worst
+/// case, and the kernel's longest are about 20 KB.
+const PRINT_FMT_MAX: usize = 1 << 16;
+
 /// The table of one `__print_flags()`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlagTable {
@@ -22,6 +26,9 @@ impl FlagTable {
     /// The first `__print_flags()` in the print format whose first argument
     /// speaks of `REC->field`.
     pub fn parse(print_fmt: &str, field: &str) -> Option<FlagTable> {
+        if print_fmt.len() > PRINT_FMT_MAX {
+            return None;
+        }
         let wanted = format!("REC->{field}");
         let mut rest = print_fmt;
         loop {

@@ -209,6 +209,10 @@ pub struct CommonFields {
     pub common_pid: FieldRef,
 }
 
+/// Bounds on what is kept of texts that are not understood.
+const SKIPPED_MAX: usize = 1000;
+const SKIPPED_TEXT_MAX: usize = 300;
+
 /// All event formats of a trace.
 #[derive(Debug, Clone)]
 pub struct Formats {
@@ -239,7 +243,16 @@ impl Formats {
     pub fn add(&mut self, system: &str, text: &str) {
         match EventFormat::parse(system, text, self.endian) {
             Ok(event) => self.add_format(event),
-            Err(why) => self.skipped.push(format!("{system}: {why}")),
+            Err(why) => self.skip(format!("{system}: {why}")),
+        }
+    }
+
+    fn skip(&mut self, mut why: String) {
+        if self.skipped.len() < SKIPPED_MAX {
+            if why.len() > SKIPPED_TEXT_MAX {
+                why = why.chars().take(SKIPPED_TEXT_MAX).chain("...".chars()).collect();
+            }
+            self.skipped.push(why);
         }
     }
 
@@ -248,10 +261,11 @@ impl Formats {
         if let Some(&other) = self.by_id.get(&event.id) {
             let other = &self.events[other];
             if other.system != event.system || other.name != event.name {
-                self.skipped.push(format!(
+                let why = format!(
                     "{}:{}: id {} belongs to {}:{}",
                     event.system, event.name, event.id, other.system, other.name
-                ));
+                );
+                self.skip(why);
             }
             return;
         }
@@ -259,11 +273,10 @@ impl Formats {
             match self.common {
                 None => self.common = Some(common),
                 Some(first) if first.common_type != common.common_type => {
-                    self.skipped.push(format!(
+                    return self.skip(format!(
                         "{}:{}: common_type is at another place than in the events before",
                         event.system, event.name
                     ));
-                    return;
                 }
                 Some(_) => {}
             }
@@ -312,7 +325,8 @@ impl Formats {
         self.events.is_empty()
     }
 
-    /// Format texts that were not understood, one sentence each.
+    /// Format texts that were not understood, one sentence each; the first
+    /// thousand of them.
     pub fn skipped(&self) -> &[String] {
         &self.skipped
     }

@@ -31,7 +31,7 @@ pub(crate) const TRACEID: u16 = 11;
 pub(crate) const TIME_SHIFT: u16 = 12;
 pub(crate) const TSC2NSEC: u16 = 14;
 
-const NAMES: [(u16, &str); 22] = [
+const NAMES: [(u16, &str); 26] = [
     (DONE, "DONE"),
     (DATE, "DATE"),
     (CPUSTAT, "CPUSTAT"),
@@ -47,6 +47,7 @@ const NAMES: [(u16, &str); 22] = [
     (TIME_SHIFT, "TIME_SHIFT"),
     (13, "GUEST"),
     (TSC2NSEC, "TSC2NSEC"),
+    (15, "STRINGS"),
     (HEADER_INFO, "HEADER_INFO"),
     (FTRACE_EVENTS, "FTRACE_EVENTS"),
     (EVENT_FORMATS, "EVENT_FORMATS"),
@@ -54,6 +55,9 @@ const NAMES: [(u16, &str); 22] = [
     (PRINTK, "PRINTK"),
     (CMDLINES, "CMDLINES"),
     (BUFFER_TEXT, "BUFFER_TEXT"),
+    (23, "BTF_FILE"),
+    (24, "LAST_BOOT_INFO"),
+    (25, "MODULES_FILE"),
 ];
 
 /// One option as read: number, place and data.
@@ -68,6 +72,11 @@ impl Opt {
     pub(crate) fn target(&self, endian: Endian, what: &'static str) -> Result<u64, Error> {
         Walk::memory(&self.data, self.offset, endian).u64(what)
     }
+}
+
+/// Whether the option leads to a section with formats or texts.
+pub(crate) fn names_section(id: u16) -> bool {
+    (HEADER_INFO..=CMDLINES).contains(&id)
 }
 
 /// A file without events.

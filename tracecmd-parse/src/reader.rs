@@ -8,7 +8,7 @@ use crate::cursor::{EventCursor, Merge};
 use crate::error::Error;
 use crate::format::Formats;
 use crate::header;
-use crate::meta::Meta;
+use crate::meta::{Buffer, Meta};
 use crate::source::Source;
 use crate::stream::{Shared, Stream};
 use crate::time::TimeMap;
@@ -97,6 +97,9 @@ impl TraceFile {
                 limit: u64::from(CPUS_MAX),
             });
         }
+        for buffer in &meta.buffers {
+            check_overlap(buffer, source.len())?;
+        }
         Ok(TraceFile { path: None, source, meta, formats })
     }
 
@@ -124,7 +127,19 @@ impl TraceFile {
             .map_err(|error| in_file(self.path.as_deref(), error))
     }
 
-    fn merge(&self, select: &Select) -> Result<Merge<'_>, Error> {
+    /// A walk over the events of one CPU alone, for writing a trace CPU by CPU
+    /// (see [`crate::write`]). A CPU without data has no events.
+    ///
+    /// # Errors
+    /// As [`TraceReader::cursor`].
+    pub fn cpu_cursor(&self, select: &Select, cpu: u32) -> Result<Box<dyn EventCursor + '_>, Error> {
+        match self.merge(select, Some(cpu)) {
+            Ok(merge) => Ok(Box::new(merge)),
+            Err(error) => Err(in_file(self.path.as_deref(), error)),
+        }
+    }
+
+    fn merge(&self, select: &Select, only: Option<u32>) -> Result<Merge<'_>, Error> {
         let buffer = self.meta.buffer(&select.buffer).ok_or_else(|| {
             let name = |name: &str| match name {
                 "" => "the top buffer".to_string(),
@@ -144,12 +159,45 @@ impl TraceFile {
             type_at,
             decompressor: Decompressor::new(self.meta.compression),
             packed: Vec::new(),
-            chunk_bytes: 0,
+            block_bytes: 0,
             gaps: Vec::new(),
+            more_gaps: 0,
             buffer: buffer.name.clone(),
         };
-        let streams = buffer.cpus.iter().map(|data| Stream::new(data, buffer.compressed)).collect();
+        let wanted = buffer.cpus.iter().filter(|data| only.is_none_or(|cpu| cpu == data.cpu));
+        let streams = wanted.map(|data| Stream::new(data, buffer.compressed)).collect();
         Merge::new(shared, streams, self.meta.gaps.clone())
+    }
+}
+
+/// The data of two CPUs cannot be at the same place.
+fn check_overlap(buffer: &Buffer, file_size: u64) -> Result<(), Error> {
+    let mut places: Vec<(u64, u64, u32)> = buffer
+        .cpus
+        .iter()
+        .filter(|data| data.size > 0 && data.offset < file_size)
+        .map(|data| (data.offset, data.offset.saturating_add(data.size), data.cpu))
+        .collect();
+    places.sort_unstable();
+    for pair in places.windows(2) {
+        let ((_, end, first), (start, _, second)) = (pair[0], pair[1]);
+        if start < end {
+            return Err(Error::invalid(
+                "table of CPU buffers",
+                start,
+                format!("data of CPU {second} behind those of CPU {first}, which end at {end}"),
+                "the same bytes for both",
+            ));
+        }
+    }
+    let mut cpus: Vec<u32> = buffer.cpus.iter().map(|data| data.cpu).collect();
+    cpus.sort_unstable();
+    match cpus.windows(2).find(|pair| pair[0] == pair[1]) {
+        None => Ok(()),
+        Some(pair) => {
+            let found = format!("CPU {} twice", pair[0]);
+            Err(Error::invalid("table of CPU buffers", 0, "each CPU once", found))
+        }
     }
 }
 
@@ -163,7 +211,7 @@ impl TraceReader for TraceFile {
     }
 
     fn cursor(&self, select: &Select) -> Result<Box<dyn EventCursor + '_>, Error> {
-        match self.merge(select) {
+        match self.merge(select, None) {
             Ok(merge) => Ok(Box::new(merge)),
             Err(error) => Err(in_file(self.path.as_deref(), error)),
         }

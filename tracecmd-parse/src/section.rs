@@ -11,6 +11,10 @@ const COMPRESSED: u16 = 1;
 /// The largest section that is decompressed into memory: formats of a kernel
 /// with every event come to 3 MB, kallsyms to 20 MB.
 const SECTION_MAX: u64 = 256 << 20;
+/// How far a section may grow: so much always, and so many times its packed
+/// size. Formats pack best, about 40 times.
+const SECTION_ALWAYS: u64 = 4 << 20;
+const SECTION_TIMES: u64 = 256;
 
 /// A section's header.
 pub(crate) struct Section {
@@ -79,8 +83,9 @@ fn unpack(walk: &mut Walk<'_>, decompressor: &mut Decompressor, what: &'static s
     let offset = walk.offset();
     let packed = walk.u32(what)?;
     let size = walk.u32(what)?;
-    if u64::from(size) > SECTION_MAX {
-        return Err(Error::Limit { what, offset, found: u64::from(size), limit: SECTION_MAX });
+    let limit = SECTION_MAX.min(SECTION_ALWAYS + SECTION_TIMES * u64::from(packed));
+    if u64::from(size) > limit {
+        return Err(Error::Limit { what, offset, found: u64::from(size), limit });
     }
     let input = walk.take(u64::from(packed), what)?;
     let mut out = Vec::new();

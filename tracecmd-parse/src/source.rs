@@ -55,6 +55,10 @@ impl Source {
 
     /// Reads at `offset` as much of `out` as there is; returns how much.
     pub(crate) fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<usize, Error> {
+        // The operating system takes offsets beyond 63 bits for an error.
+        if offset >= self.len {
+            return Ok(0);
+        }
         match &self.inner {
             Inner::File(file) => {
                 let mut done = 0;

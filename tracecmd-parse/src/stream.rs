@@ -8,13 +8,17 @@ use crate::page::{PageLayout, PageWalk, Step};
 use crate::source::Source;
 use crate::time::TimeMap;
 
-/// Pages read at once from an uncompressed file.
-const PAGES_AT_ONCE: usize = 8;
+/// Bytes read at once from an uncompressed file, if a page is not larger.
+const READ_AT_ONCE: u64 = 32 << 10;
 /// trace-cmd writes chunks of 10 pages.
 const CHUNK_PAGES_MAX: u64 = 64;
 const CHUNK_MIN_LIMIT: u64 = 1 << 20;
-/// Decompressed chunks of all CPUs together; a real file stays far below.
-pub(crate) const CHUNKS_BUDGET: u64 = 512 << 20;
+/// Bytes that a chunk may be larger than its decompressed self and an eighth.
+const PACKED_MORE: u64 = 1024;
+/// Blocks of all CPUs together; a real file stays far below.
+const BLOCKS_BUDGET: u64 = 512 << 20;
+/// Gaps that are described; more are counted.
+const GAPS_MAX: usize = 1000;
 
 /// What all streams of a cursor share.
 pub(crate) struct Shared<'a> {
@@ -24,8 +28,10 @@ pub(crate) struct Shared<'a> {
     pub(crate) type_at: usize,
     pub(crate) decompressor: Decompressor,
     pub(crate) packed: Vec<u8>,
-    pub(crate) chunk_bytes: u64,
+    /// Bytes of all blocks.
+    pub(crate) block_bytes: u64,
     pub(crate) gaps: Vec<Gap>,
+    pub(crate) more_gaps: u64,
     pub(crate) buffer: String,
 }
 
@@ -55,6 +61,14 @@ enum Rest {
     ChunkList { offset: u64, size: u64 },
 }
 
+impl Rest {
+    const END: Rest = Rest::Plain { offset: 0, size: 0 };
+}
+
+fn over_budget() -> String {
+    format!("more than {BLOCKS_BUDGET} bytes for the CPUs' buffers at once")
+}
+
 /// The buffer of one CPU.
 pub(crate) struct Stream {
     pub(crate) cpu: u32,
@@ -74,7 +88,7 @@ pub(crate) struct Stream {
 impl Stream {
     pub(crate) fn new(data: &CpuData, compressed: bool) -> Stream {
         let rest = if data.size == 0 {
-            Rest::Plain { offset: 0, size: 0 }
+            Rest::END
         } else if compressed {
             Rest::ChunkList { offset: data.offset, size: data.size }
         } else {
@@ -148,7 +162,12 @@ impl Stream {
     }
 
     fn gap(&mut self, shared: &mut Shared<'_>, offset: u64, bytes: Option<u64>, what: String) {
-        shared.gaps.push(Gap { buffer: Some(shared.buffer.clone()), cpu: Some(self.cpu), offset, bytes, what });
+        if shared.gaps.len() < GAPS_MAX {
+            let buffer = Some(shared.buffer.clone());
+            shared.gaps.push(Gap { buffer, cpu: Some(self.cpu), offset, bytes, what });
+        } else {
+            shared.more_gaps += 1;
+        }
         self.head = Some(Head::Lost { ts: self.last_ts, count: None });
     }
 
@@ -197,32 +216,43 @@ impl Stream {
     }
 
     fn plain_block(&mut self, shared: &mut Shared<'_>, offset: u64, size: u64) -> Result<bool, Error> {
-        let want = (PAGES_AT_ONCE as u64 * u64::from(shared.layout.page_size)).min(size);
+        let page_size = u64::from(shared.layout.page_size);
+        let want = (READ_AT_ONCE / page_size).max(1).saturating_mul(page_size).min(size);
         let here = shared.source.len().saturating_sub(offset).min(want);
+        if !self.may_hold(shared, here) {
+            self.rest = Rest::END;
+            self.gap(shared, offset, Some(size), over_budget());
+            return Ok(true);
+        }
         self.block.resize(here as usize, 0);
         let n = shared.source.read_at(offset, &mut self.block)?;
         self.block.truncate(n);
         self.block_offset = offset;
-        if n as u64 == want {
-            self.rest = Rest::Plain { offset: offset + want, size: size - want };
-            return Ok(true);
-        }
-        // Cut: read what there is, then say what is missing.
-        self.rest = Rest::Plain { offset: 0, size: 0 };
         if n == 0 {
+            self.rest = Rest::END;
             self.gap(shared, offset, Some(size), "the file ends before this CPU's data do".into());
             return Ok(true);
         }
-        // The next call tells what is missing.
-        self.rest = Rest::Plain { offset: offset + n as u64, size: size - n as u64 };
+        // If the file is cut, the next call finds nothing more and says so.
+        self.rest = Rest::Plain { offset: offset.saturating_add(n as u64), size: size - n as u64 };
         Ok(true)
+    }
+
+    /// Counts a block of that size into the budget, unless there is no room for it.
+    fn may_hold(&self, shared: &mut Shared<'_>, size: u64) -> bool {
+        let grows = size.saturating_sub(self.block.capacity() as u64);
+        if shared.block_bytes + grows > BLOCKS_BUDGET {
+            return false;
+        }
+        shared.block_bytes += grows;
+        true
     }
 
     fn chunk_list(&mut self, shared: &mut Shared<'_>, offset: u64, size: u64) -> Result<bool, Error> {
         let mut word = [0; 4];
         let n = shared.source.read_at(offset, &mut word)?;
         let Some(left) = shared.layout.endian.u32(&word[..n], 0) else {
-            self.rest = Rest::Plain { offset: 0, size: 0 };
+            self.rest = Rest::END;
             self.gap(shared, offset, Some(size), "the file ends before this CPU's data do".into());
             return Ok(true);
         };
@@ -235,7 +265,7 @@ impl Stream {
 
     fn chunk(&mut self, shared: &mut Shared<'_>, offset: u64, left: u32, end: u64) -> Result<bool, Error> {
         let stop = |stream: &mut Stream, shared: &mut Shared<'_>, what: String| {
-            stream.rest = Rest::Plain { offset: 0, size: 0 };
+            stream.rest = Rest::END;
             let bytes = end.saturating_sub(offset);
             stream.gap(shared, offset, Some(bytes), what);
             Ok(true)
@@ -258,17 +288,17 @@ impl Stream {
         if u64::from(size) > limit {
             return stop(self, shared, format!("chunk of {size} bytes decompressed, the limit is {limit}"));
         }
-        let grows = u64::from(size).saturating_sub(self.block.capacity() as u64);
-        if shared.chunk_bytes + grows > CHUNKS_BUDGET {
-            return stop(self, shared, format!("more than {CHUNKS_BUDGET} bytes of chunks at once"));
+        if u64::from(packed) > u64::from(size) + u64::from(size) / 8 + PACKED_MORE {
+            return stop(self, shared, format!("chunk of {packed} bytes for {size} bytes decompressed"));
+        }
+        if !self.may_hold(shared, u64::from(size)) {
+            return stop(self, shared, over_budget());
         }
         shared.packed.resize(packed as usize, 0);
         shared.source.read_exact(data, &mut shared.packed, "chunk")?;
         self.rest = Rest::Chunks { offset: next, left: left - 1, end };
         self.block_offset = offset;
-        let before = self.block.capacity() as u64;
         let result = shared.decompressor.run(&shared.packed, size as usize, &mut self.block, "chunk", offset);
-        shared.chunk_bytes += (self.block.capacity() as u64).saturating_sub(before);
         if let Err(error) = result {
             // What came out before the error is not trusted.
             self.block.clear();

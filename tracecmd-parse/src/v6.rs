@@ -55,6 +55,16 @@ pub(crate) fn read(source: &Source, initial: Initial) -> Result<(Meta, Formats),
         compressed: false,
         cpus: table,
     });
+    // Options may all lead to the same large table: bound the tables together.
+    let tables = instances.iter().map(|i| u64::from(i.cpus)).sum::<u64>().saturating_mul(16);
+    if tables > source.len() {
+        return Err(Error::Limit {
+            what: "size of all tables of CPU buffers",
+            offset,
+            found: tables,
+            limit: source.len(),
+        });
+    }
     for instance in instances {
         let buffer = read_instance(source, &meta, instance, layout, clock_follows)?;
         meta.buffers.push(buffer);

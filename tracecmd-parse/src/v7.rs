@@ -30,9 +30,20 @@ pub(crate) fn read(source: &Source, initial: Initial) -> Result<(Meta, Formats),
     let mut sections = Sections::new(source, &meta);
     let opts = options_chain(&mut sections, first)?;
     let mut found = Found { formats: Formats::new(meta.endian), layout: None };
+    // Each kind of section is read once: reading a large one for each of many
+    // options would take a hostile file's time, not its size.
+    let mut kinds = BTreeSet::new();
     for opt in &opts {
         options::apply(&mut meta, opt)?;
-        section_option(&mut sections, &mut meta, &mut found, opt)?;
+        if !options::names_section(opt.id) {
+            continue;
+        }
+        if kinds.insert(opt.id) {
+            section_option(&mut sections, &mut meta, &mut found, opt)?;
+        } else if kinds.insert(opt.id | SECOND) {
+            let what = format!("option {} is there more than once, the first counts", opt.id);
+            meta.gaps.push(Gap { buffer: None, cpu: None, offset: opt.offset, bytes: None, what });
+        }
     }
     let Found { formats, layout } = found;
     let Some(layout) = layout else {
@@ -54,6 +65,9 @@ pub(crate) fn read(source: &Source, initial: Initial) -> Result<(Meta, Formats),
     }
     Ok((meta, formats))
 }
+
+/// Marks a kind of section that was met again.
+const SECOND: u16 = 1 << 15;
 
 /// What the sections with formats gave.
 struct Found {

@@ -194,32 +194,44 @@ fn a_loop_of_options_is_told() {
 }
 
 #[test]
-fn many_cpus_with_the_same_chunks_stay_within_the_budget() {
+fn cpus_with_the_same_data_are_refused() {
     let _alone = alone();
-    // A small file that says 20,000 CPUs have the same chunk of ten pages: what
-    // is kept of them is bounded by the budget for chunks.
     let shape = Shape { compression: Compression::Zstd, ..Shape::default() };
-    let mut writer = TraceWriter::new(Cursor::new(Vec::new()), &shape, &model::head(1), &[]).unwrap();
-    writer.start_buffer("").unwrap();
-    writer.start_cpu(0).unwrap();
-    for count in 0..1900 {
-        writer.event(count, &model::tick(shape.endian, 1, count)).unwrap();
+    let bytes = small(&shape);
+    let cpu = TraceFile::from_bytes(bytes.clone()).unwrap().meta().buffers[0].cpus[0];
+    let same = vec![(cpu.offset, cpu.size); 20_000];
+    let (result, _) = read(with_cpus(bytes, &same));
+    let error = result.unwrap_err().to_string();
+    assert!(error.contains("data of CPU 1 behind those of CPU 0"), "{error}");
+}
+
+#[test]
+fn large_chunks_of_many_cpus_stay_within_the_budget() {
+    let _alone = alone();
+    // 600 CPUs with a chunk of 1 MiB of empty pages each, in 80 bytes of file.
+    let shape = Shape { compression: Compression::Zstd, ..Shape::default() };
+    let mut bytes = small(&shape);
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, 7 << 3];
+    // Eight blocks of 128 KiB of one byte.
+    (0..8).for_each(|_| frame.extend([0x02, 0x00, 0x10, 0]));
+    frame.extend([1, 0, 0]);
+    let mut places = Vec::new();
+    for _ in 0..600 {
+        places.push((bytes.len() as u64, frame.len() as u64 + 8));
+        bytes.extend(1u32.to_le_bytes());
+        bytes.extend((frame.len() as u32).to_le_bytes());
+        bytes.extend((1u32 << 20).to_le_bytes());
+        bytes.extend(&frame);
     }
-    let bytes = writer.finish().unwrap().into_inner();
-    let trace = TraceFile::from_bytes(bytes.clone()).unwrap();
-    let cpu = trace.meta().buffers[0].cpus[0];
-    drop(trace);
-    let bytes = with_cpus(bytes, cpu.offset, cpu.size, 20_000);
-    let (result, memory) = read(bytes);
+    let (result, memory) = read(with_cpus(bytes, &places));
     let (items, summary) = result.unwrap();
-    assert!(items > 1900 * 10_000, "{items}");
-    assert!(summary.gaps.iter().any(|gap| gap.what.contains("of chunks at once")));
+    assert!((60..600).contains(&items), "{items}");
+    assert!(summary.gaps.iter().all(|gap| gap.what.contains("for the CPUs' buffers at once")), "{:?}", summary.gaps[0]);
     assert!(memory < 600 << 20, "{memory}");
 }
 
-/// The file with a table of `count` CPUs that have the same data, in a new
-/// options section at the end.
-fn with_cpus(mut bytes: Vec<u8>, offset: u64, size: u64, count: u32) -> Vec<u8> {
+/// The file with another table of CPUs in a new options section at the end.
+fn with_cpus(mut bytes: Vec<u8>, places: &[(u64, u64)]) -> Vec<u8> {
     let trace = TraceFile::from_bytes(bytes.clone()).unwrap();
     let options = &trace.meta().options;
     let buffer = options.iter().find(|o| o.name == Some("BUFFER")).unwrap();
@@ -231,8 +243,8 @@ fn with_cpus(mut bytes: Vec<u8>, offset: u64, size: u64, count: u32) -> Vec<u8> 
     let mut table = section;
     table.extend(b"\0mono\0");
     table.extend(4096u32.to_le_bytes());
-    table.extend(count.to_le_bytes());
-    for cpu in 0..count {
+    table.extend((places.len() as u32).to_le_bytes());
+    for (cpu, (offset, size)) in (0u32..).zip(places) {
         table.extend(cpu.to_le_bytes());
         table.extend(offset.to_le_bytes());
         table.extend(size.to_le_bytes());
@@ -246,4 +258,29 @@ fn with_cpus(mut bytes: Vec<u8>, offset: u64, size: u64, count: u32) -> Vec<u8> 
     bytes.extend(8u32.to_le_bytes());
     bytes.extend([0; 8]);
     bytes
+}
+
+#[test]
+fn a_bomb_of_a_section_is_refused() {
+    let _alone = alone();
+    // The same frame as the section of saved command lines: 128 MiB from 4 KiB.
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, 7 << 3];
+    (0..1024).for_each(|_| frame.extend([0x02, 0x00, 0x10, 0]));
+    frame.extend([1, 0, 0]);
+    let shape = Shape { compression: Compression::Zstd, ..Shape::default() };
+    let mut bytes = small(&shape);
+    let trace = TraceFile::from_bytes(bytes.clone()).unwrap();
+    let option = trace.meta().options.iter().find(|o| o.name == Some("CMDLINES")).unwrap().offset as usize;
+    let at = bytes.len() as u64;
+    bytes[option..option + 8].copy_from_slice(&at.to_le_bytes());
+    bytes.extend([21, 0, 1, 0, 0, 0, 0, 0]);
+    bytes.extend((frame.len() as u64 + 8).to_le_bytes());
+    bytes.extend((frame.len() as u32).to_le_bytes());
+    bytes.extend((128u32 << 20).to_le_bytes());
+    bytes.extend(&frame);
+    let (result, memory) = read(bytes);
+    let (_, summary) = result.unwrap();
+    let gap = summary.gaps.iter().find(|g| g.what.starts_with("saved command lines are not readable")).unwrap();
+    assert!(gap.what.contains("the limit is"), "{gap}");
+    assert!(memory < MEMORY, "{memory}");
 }
