@@ -45,6 +45,17 @@ pub enum Error {
         /// The version text of the file.
         found: String,
     },
+    /// Neither a trace.dat nor a text of a trace.
+    #[error("is {found}, which is no trace that can be read; {hint}")]
+    Form {
+        /// What it is, or looks like.
+        found: String,
+        /// What to do instead.
+        hint: &'static str,
+    },
+    /// A pipe was to be read a second time.
+    #[error("was read to its end and is no file that can be read again; write it to a file first")]
+    ReadOnce,
     /// The file ends inside something that is needed.
     #[error(
         "ends too early: {what} at byte {offset} needs {need} bytes, {have} are left; the file was cut, record or copy it again"

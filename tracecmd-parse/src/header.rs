@@ -80,6 +80,7 @@ pub(crate) fn read_initial(source: &Source) -> Result<Initial, Error> {
             kallsyms: None,
             printk_formats: None,
             gaps: Vec::new(),
+            notes: Vec::new(),
         },
     })
 }

@@ -58,6 +58,8 @@ pub struct Meta {
     pub printk_formats: Option<Text>,
     /// What is missing or damaged, found while the file was opened.
     pub gaps: Vec<Gap>,
+    /// What a reader of any result must know of this trace, one sentence each; of a text what it does not have.
+    pub notes: Vec<String>,
 }
 
 impl Meta {

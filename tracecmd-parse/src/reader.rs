@@ -77,6 +77,14 @@ impl TraceFile {
             .map_err(|error| in_file(Some(path), error))
     }
 
+    /// Reads an open file; it must be one that can be read by position.
+    ///
+    /// # Errors
+    /// As [`TraceFile::open`], without a file name.
+    pub fn from_file(file: std::fs::File) -> Result<TraceFile, Error> {
+        TraceFile::read(Source::file(file)?)
+    }
+
     /// Reads a trace from memory.
     ///
     /// # Errors

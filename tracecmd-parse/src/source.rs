@@ -39,7 +39,10 @@ impl Source {
             };
             return Err(Error::NotAFile { found });
         }
-        let file = File::open(path)?;
+        Source::file(File::open(path)?)
+    }
+
+    pub(crate) fn file(file: File) -> Result<Source, Error> {
         let len = file.metadata()?.len();
         Ok(Source { inner: Inner::File(file), len })
     }

@@ -373,6 +373,7 @@ fn told_meta(told: &Opened, file_size: u64) -> Meta {
         kallsyms: None,
         printk_formats: None,
         gaps: Vec::new(),
+        notes: Vec::new(),
     }
 }
 
