@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Any input: a file, a pipe or `-`, compressed or not, trace.dat or text.
+
+use std::fs::File;
+use std::io::{self, Chain, Cursor, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use flate2::read::{MultiGzDecoder, ZlibDecoder};
+use ruzstd::decoding::StreamingDecoder;
+
+use crate::error::Error;
+use crate::reader::{TraceFile, TraceReader};
+use crate::text::TextTrace;
+
+/// A stream of bytes that can be handed to another thread.
+pub(crate) type Bytes = Box<dyn Read + Send>;
+
+/// How much is looked at to tell what an input is.
+const PEEK: usize = 4096;
+/// A file compressed more often than that is not a trace.
+const LAYERS_MAX: usize = 4;
+/// `zstd -d` takes no larger window without being asked.
+const ZSTD_WINDOW_MAX: u64 = 128 << 20;
+const TRACE_DAT: &[u8] = b"\x17\x08\x44tracing";
+/// What `atrace -z` writes before its zlib stream.
+const ATRACE: &[u8] = b"TRACE:\n";
+
+/// A trace of any form.
+#[derive(Debug)]
+pub enum AnyTrace {
+    /// A trace.dat, read by the native reader.
+    Dat(Box<TraceFile>),
+    /// Text.
+    Text(Box<TextTrace>),
+}
+
+impl AnyTrace {
+    /// As events by format.
+    pub fn reader(&self) -> &dyn TraceReader {
+        match self {
+            AnyTrace::Dat(trace) => &**trace,
+            AnyTrace::Text(trace) => &**trace,
+        }
+    }
+}
+
+/// Opens a trace.dat or a text by what is in it; `-` is the standard input. Either may be packed with gzip or zstd.
+///
+/// Text is read as it comes. A trace.dat out of a pipe or a packed file is written to a temporary file first, as it
+/// cannot be read from front to back.
+///
+/// # Errors
+/// [`Error::InFile`] with what is wrong, and what the input looks like if it is no trace.
+pub fn open_any(path: impl AsRef<Path>) -> Result<AnyTrace, Error> {
+    let path = path.as_ref();
+    let opened = match path.to_str() {
+        Some("-") => from_stream(Box::new(io::stdin())),
+        _ => open(path),
+    };
+    opened.map_err(|error| match error {
+        named @ Error::InFile { .. } => named,
+        error => Error::InFile { path: path.to_path_buf(), error: Box::new(error) },
+    })
+}
+
+fn open(path: &Path) -> Result<AnyTrace, Error> {
+    let kind = std::fs::metadata(path)?.file_type();
+    if kind.is_dir() {
+        return Err(Error::NotAFile { found: "directory" });
+    }
+    if !kind.is_file() {
+        // A pipe can be read once only.
+        return from_stream(Box::new(File::open(path)?));
+    }
+    let mut first = [0; TRACE_DAT.len()];
+    let n = read_up_to(&mut File::open(path)?, &mut first)?;
+    // An empty file and one that was cut inside the magic are the native reader's to explain.
+    if TRACE_DAT.starts_with(&first[..n]) {
+        return TraceFile::open(path).map(|trace| AnyTrace::Dat(Box::new(trace)));
+    }
+    let (stream, is_dat) = unpack(Box::new(File::open(path)?))?;
+    match is_dat {
+        true => spool(stream),
+        false => TextTrace::open(path).map(|trace| AnyTrace::Text(Box::new(trace))),
+    }
+}
+
+fn from_stream(stream: Bytes) -> Result<AnyTrace, Error> {
+    let (stream, is_dat) = unpack(stream)?;
+    match is_dat {
+        true => spool(stream),
+        false => TextTrace::from_stream(stream).map(|trace| AnyTrace::Text(Box::new(trace))),
+    }
+}
+
+/// Writes a trace.dat to a file without a name and opens that.
+fn spool(mut stream: Bytes) -> Result<AnyTrace, Error> {
+    let mut file = tempfile::tempfile()?;
+    io::copy(&mut stream, &mut file)?;
+    file.seek(SeekFrom::Start(0))?;
+    TraceFile::from_file(file).map(|trace| AnyTrace::Dat(Box::new(trace)))
+}
+
+/// Takes all compression away; says whether a trace.dat is below it.
+pub(crate) fn unpack(mut stream: Bytes) -> Result<(Bytes, bool), Error> {
+    for _ in 0..LAYERS_MAX {
+        let (first, whole) = peek(stream)?;
+        stream = match first.as_slice() {
+            [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(whole)),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Box::new(Zstd::new(Box::new(whole))),
+            first if zlib_at(first).is_some() => {
+                let mut whole = whole;
+                let mut before = vec![0; zlib_at(first).unwrap_or(0)];
+                whole.read_exact(&mut before)?;
+                Box::new(ZlibDecoder::new(whole))
+            }
+            first if first.starts_with(TRACE_DAT) => return Ok((Box::new(whole), true)),
+            first => {
+                refuse(first)?;
+                return Ok((Box::new(whole), false));
+            }
+        };
+    }
+    Err(Error::Form { found: format!("packed more than {LAYERS_MAX} times"), hint: "unpack it first" })
+}
+
+/// Where the zlib stream of `atrace -z` starts.
+fn zlib_at(first: &[u8]) -> Option<usize> {
+    let head = &first[..first.len().min(256)];
+    let at = head.windows(ATRACE.len()).position(|window| window == ATRACE)? + ATRACE.len();
+    let &[method, flags] = first.get(at..at + 2)? else {
+        return None;
+    };
+    (method == 0x78 && u16::from_be_bytes([method, flags]).is_multiple_of(31)).then_some(at)
+}
+
+/// Says of inputs that are no text what they are.
+fn refuse(first: &[u8]) -> Result<(), Error> {
+    let form = |found: &str, hint| Err(Error::Form { found: found.into(), hint });
+    if first.is_empty() {
+        return Err(Error::Empty);
+    }
+    if first.starts_with(b"PERFILE2") || first.starts_with(b"2ELIFREP") {
+        return form("perf.data", "print it with 'perf script --ns' and name that text");
+    }
+    if first.starts_with(b"\xfd7zXZ\0") || first.starts_with(b"BZh") || first.starts_with(b"PK\x03\x04") {
+        return form("packed with xz, bzip2 or zip", "unpack it first, or pipe the unpacked trace to '-'");
+    }
+    if first.starts_with(b"\x7fELF") {
+        return form("an ELF file", "name a recording");
+    }
+    if first.contains(&0) || first.starts_with(b"\x0a") && std::str::from_utf8(first).is_err() {
+        let start = crate::bytes::quote(first);
+        return form(
+            &format!("binary data that starts with {start}"),
+            "known are trace.dat and text; a Perfetto trace becomes text with 'traceconv systrace'",
+        );
+    }
+    Ok(())
+}
+
+/// A stream with the bytes that were taken from it put back.
+type Whole = Chain<Cursor<Vec<u8>>, Bytes>;
+
+/// The first bytes, and a stream that has them still.
+fn peek(mut stream: Bytes) -> io::Result<(Vec<u8>, Whole)> {
+    let mut first = vec![0; PEEK];
+    let n = read_up_to(&mut stream, &mut first)?;
+    first.truncate(n);
+    Ok((first.clone(), Cursor::new(first).chain(stream)))
+}
+
+fn read_up_to(stream: &mut dyn Read, out: &mut [u8]) -> io::Result<usize> {
+    let mut done = 0;
+    while done < out.len() {
+        match stream.read(&mut out[done..]) {
+            Ok(0) => break,
+            Ok(n) => done += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+/// All frames of a zstd stream, one after the other.
+struct Zstd {
+    state: State,
+}
+
+enum State {
+    Between(Bytes),
+    Inside(Box<StreamingDecoder<Bytes, ruzstd::decoding::FrameDecoder>>),
+    Ended,
+}
+
+impl Zstd {
+    fn new(stream: Bytes) -> Zstd {
+        Zstd { state: State::Between(stream) }
+    }
+
+    /// Begins the next frame; skippable ones are skipped.
+    fn begin(mut stream: Bytes) -> io::Result<State> {
+        loop {
+            let mut magic = [0; 4];
+            let n = read_up_to(&mut stream, &mut magic)?;
+            match (n, magic) {
+                (0, _) => return Ok(State::Ended),
+                (4, [0x50..=0x5f, 0x2a, 0x4d, 0x18]) => {
+                    let mut len = [0; 4];
+                    stream.read_exact(&mut len)?;
+                    let len = u64::from(u32::from_le_bytes(len));
+                    if io::copy(&mut (&mut stream).take(len), &mut io::sink())? < len {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                }
+                _ => {
+                    let whole: Bytes = Box::new(Cursor::new(magic[..n].to_vec()).chain(stream));
+                    let decoder = StreamingDecoder::new_with_max_window_size(whole, ZSTD_WINDOW_MAX);
+                    return Ok(State::Inside(Box::new(decoder.map_err(io::Error::other)?)));
+                }
+            }
+        }
+    }
+}
+
+impl Read for Zstd {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match std::mem::replace(&mut self.state, State::Ended) {
+                State::Ended => return Ok(0),
+                State::Between(stream) => self.state = Zstd::begin(stream)?,
+                State::Inside(mut decoder) => match decoder.read(out)? {
+                    0 if !out.is_empty() => self.state = State::Between(decoder.into_inner()),
+                    n => {
+                        self.state = State::Inside(decoder);
+                        return Ok(n);
+                    }
+                },
+            }
+        }
+    }
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Formats for a text, and its events in them: what reads a trace.dat reads a text, too.
+//!
+//! A text has no formats. They are made from the first lines and from what is known of the scheduler's events: numbers
+//! as fields of 8 bytes, everything else as text behind a `__data_loc`. `common_flags` has no bytes if the text has no
+//! irq-info column, so that reading it gives nothing rather than a guess.
+
+use std::collections::BTreeMap;
+
+use crate::bytes::Endian;
+use crate::cursor::{EventCursor, Item, Summary};
+use crate::error::Error;
+use crate::field::RawEvent;
+use crate::format::{EventFormat, Field, FieldKind, Formats};
+
+use super::event::TextEvent;
+use super::events::{TextCursor, TextItem};
+use super::scan::integer;
+use super::template::{self, Kind};
+
+/// The id of events without a format of their own: unnamed, or not seen in the first lines.
+const OTHER: u16 = u16::MAX;
+/// Formats and fields that are made at most.
+const NAMES_MAX: usize = 4096;
+const FIELDS_MAX: usize = 64;
+/// Bytes of the common fields.
+const COMMON: u32 = 8;
+/// What the values of [`TextEvent`]'s prev_state mean, as a print format tells it.
+const SWITCH_PRINT: &str = "\"prev_state=%s%s\", REC->prev_state & 0xff ? __print_flags(REC->prev_state & 0xff, \"|\", \
+     { 0x01, \"S\" }, { 0x02, \"D\" }, { 0x04, \"T\" }, { 0x08, \"t\" }, { 0x10, \"X\" }, { 0x20, \"Z\" }, \
+     { 0x40, \"P\" }, { 0x80, \"I\" }) : \"R\", REC->prev_state & 0x100 ? \"+\" : \"\"";
+
+/// One event's fields, as far as they were seen.
+#[derive(Debug, Clone, Default)]
+struct Shape {
+    system: Option<String>,
+    /// Name, how often, whether every value was a number.
+    fields: Vec<(String, u64, bool)>,
+    count: u64,
+}
+
+/// Collects what events look like.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Survey {
+    shapes: BTreeMap<String, Shape>,
+    irq: bool,
+}
+
+impl Survey {
+    pub(super) fn event(&mut self, event: &TextEvent<'_>) {
+        self.irq |= event.irq.is_some();
+        if event.name.is_empty() || (self.shapes.len() >= NAMES_MAX && !self.shapes.contains_key(event.name)) {
+            return;
+        }
+        let shape = self.shapes.entry(event.name.to_string()).or_default();
+        shape.count += 1;
+        if shape.system.is_none() {
+            shape.system = event.system.map(str::to_string);
+        }
+        for (name, value) in event.fields.iter() {
+            // Of two fields with one name neither can be told.
+            let number = integer(value).is_some();
+            match shape.fields.iter().position(|(known, ..)| known == name) {
+                Some(at) => {
+                    let (_, seen, numbers) = &mut shape.fields[at];
+                    *seen += 1;
+                    *numbers &= number;
+                }
+                None if shape.fields.len() < FIELDS_MAX => shape.fields.push((name.to_string(), 1, number)),
+                None => {}
+            }
+        }
+    }
+
+    /// The formats. A field is in one if every event of the name had it, once.
+    pub(super) fn formats(&self) -> Formats {
+        let mut formats = Formats::new(Endian::Little);
+        let mut id = 0;
+        for (name, templates) in template::TEMPLATES {
+            let mut fields: Vec<(String, bool)> = Vec::new();
+            for key in templates[0].iter().filter(|key| !key.optional) {
+                fields.push((key.name.to_string(), key.kind != Kind::Text));
+            }
+            if let Some(shape) = self.shapes.get(*name) {
+                for (name, numbers) in shape.stable() {
+                    if !fields.iter().any(|(known, _)| known == name) {
+                        fields.push((name.to_string(), numbers));
+                    }
+                }
+            }
+            id += 1;
+            formats.add_format(self.format(id, "sched", name, &fields));
+        }
+        for (name, shape) in self.shapes.iter().filter(|(name, _)| template::of(name).is_none()) {
+            let fields: Vec<_> = shape.stable().map(|(name, numbers)| (name.to_string(), numbers)).collect();
+            id += 1;
+            formats.add_format(self.format(id, shape.system.as_deref().unwrap_or(system(name)), name, &fields));
+        }
+        formats.add_format(self.format(OTHER, "text", "other", &[]));
+        formats
+    }
+
+    fn format(&self, id: u16, system: &str, name: &str, fields: &[(String, bool)]) -> EventFormat {
+        let field = |name: &str, type_text: &str, offset, size, signed, kind| Field {
+            name: name.into(),
+            type_text: type_text.into(),
+            offset,
+            size,
+            signed,
+            kind,
+        };
+        let flags = u32::from(self.irq);
+        let mut all = vec![
+            field("common_type", "unsigned short", 0, 2, false, FieldKind::Scalar),
+            field("common_flags", "unsigned char", 2, flags, false, FieldKind::Scalar),
+            field("common_preempt_count", "unsigned char", 3, flags, false, FieldKind::Scalar),
+            field("common_pid", "int", 4, 4, true, FieldKind::Scalar),
+        ];
+        let mut offset = COMMON;
+        for (name, number) in fields {
+            let (type_text, size, kind) = match number {
+                true => ("s64", 8, FieldKind::Scalar),
+                false => ("__data_loc char[]", 4, FieldKind::DataLoc),
+            };
+            all.push(field(name, type_text, offset, size, *number, kind));
+            offset += size;
+        }
+        let print_fmt = if name == "sched_switch" { SWITCH_PRINT } else { "" };
+        EventFormat {
+            id,
+            system: system.into(),
+            name: name.into(),
+            fields: all,
+            print_fmt: print_fmt.into(),
+            endian: Endian::Little,
+        }
+    }
+}
+
+impl Shape {
+    fn stable(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.fields
+            .iter()
+            .filter(|(_, seen, _)| *seen == self.count)
+            .map(|(name, _, numbers)| (name.as_str(), *numbers))
+    }
+}
+
+/// The system of an event by its name; what is not known is `text`.
+fn system(name: &str) -> &'static str {
+    const PREFIXES: [(&str, &str); 9] = [
+        ("sched_", "sched"),
+        ("cpu_idle", "power"),
+        ("cpu_frequency", "power"),
+        ("cpuhp_", "cpuhp"),
+        ("softirq_", "irq"),
+        ("irq_handler_", "irq"),
+        ("hrtimer_", "timer"),
+        ("timer_", "timer"),
+        ("tick_", "timer"),
+    ];
+    PREFIXES.iter().find(|(prefix, _)| name.starts_with(prefix)).map_or("text", |(_, system)| system)
+}
+
+/// The events of a text as bytes.
+pub(super) struct Synth<'a> {
+    events: TextCursor,
+    formats: &'a Formats,
+    data: Vec<u8>,
+}
+
+impl<'a> Synth<'a> {
+    pub(super) fn new(events: TextCursor, formats: &'a Formats) -> Synth<'a> {
+        Synth { events, formats, data: Vec::new() }
+    }
+}
+
+impl EventCursor for Synth<'_> {
+    fn next(&mut self) -> Result<Option<Item<'_>>, Error> {
+        Ok(Some(match self.events.next_item()? {
+            None => return Ok(None),
+            Some(TextItem::Lost { cpu, ts_ns, count }) => Item::Lost { cpu, ts_ns, count },
+            Some(TextItem::Event(event)) => {
+                let format = named(self.formats, &event).filter(|format| write(format, &event, &mut self.data));
+                let id = format.map_or(OTHER, |format| format.id);
+                if format.is_none() {
+                    head(OTHER, &event, &mut self.data);
+                }
+                Item::Event(RawEvent { ts_ns: event.ts_ns, cpu: event.cpu, id, data: &self.data })
+            }
+        }))
+    }
+
+    fn summary(&self) -> Summary {
+        self.events.summary().common.clone()
+    }
+}
+
+fn named<'f>(formats: &'f Formats, event: &TextEvent<'_>) -> Option<&'f EventFormat> {
+    match template::of(event.name) {
+        Some(_) => formats.by_name("sched", event.name),
+        None => formats.by_name(event.system.unwrap_or(system(event.name)), event.name),
+    }
+}
+
+fn head(id: u16, event: &TextEvent<'_>, out: &mut Vec<u8>) {
+    out.clear();
+    out.extend_from_slice(&id.to_le_bytes());
+    out.push(event.irq.map_or(0, |irq| irq.flags));
+    out.push(event.irq.map_or(0, |irq| irq.preempt_count));
+    out.extend_from_slice(&event.pid.to_le_bytes());
+}
+
+/// The event in its format; `false` if it has not the fields.
+fn write(format: &EventFormat, event: &TextEvent<'_>, out: &mut Vec<u8>) -> bool {
+    head(format.id, event, out);
+    let fields = &format.fields[4..];
+    let size: u32 = fields.iter().map(|field| field.size).sum();
+    out.resize((COMMON + size) as usize, 0);
+    for field in fields {
+        let at = field.offset as usize;
+        let Some(value) = event.fields.get(&field.name) else {
+            return false;
+        };
+        if field.kind == FieldKind::Scalar {
+            let number = match field.name.as_str() {
+                "prev_state" => event.state_bits().map(|bits| bits as i64),
+                _ => integer(value),
+            };
+            let Some(number) = number else {
+                return false;
+            };
+            out[at..at + 8].copy_from_slice(&number.to_le_bytes());
+            continue;
+        }
+        // Offset in the low half, length in the high half.
+        let (Ok(from), Ok(len)) = (u16::try_from(out.len()), u16::try_from(value.len())) else {
+            return false;
+        };
+        let word = u32::from(len) << 16 | u32::from(from);
+        out[at..at + 4].copy_from_slice(&word.to_le_bytes());
+        out.extend_from_slice(value);
+    }
+    true
+}
