@@ -112,3 +112,25 @@ fn wrong_bytes_never_panic() {
         assert!(refused > 0 && opened > 0);
     }
 }
+
+#[test]
+fn a_file_that_shrinks_while_it_is_read_is_told() {
+    for path in samples() {
+        let copy = std::env::temp_dir().join(format!("tracecmd-parse-shrink-{}.dat", std::process::id()));
+        std::fs::copy(&path, &copy).unwrap();
+        let mut permissions = copy.metadata().unwrap().permissions();
+        std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o600);
+        std::fs::set_permissions(&copy, permissions).unwrap();
+        let trace = TraceFile::open(&copy).unwrap();
+        let start = trace.meta().buffers[0].cpus.iter().filter(|c| c.size > 0).map(|c| c.offset).min().unwrap();
+        std::fs::OpenOptions::new().write(true).open(&copy).unwrap().set_len(start + 5000).unwrap();
+        let told = || -> Result<bool, Error> {
+            let mut cursor = trace.cursor(&Select::top())?;
+            while cursor.next()?.is_some() {}
+            Ok(!cursor.summary().gaps.is_empty())
+        };
+        // A gap, or (inside a chunk that was there a moment ago) an error.
+        assert!(told().unwrap_or(true), "{}", path.display());
+        std::fs::remove_file(&copy).unwrap();
+    }
+}
