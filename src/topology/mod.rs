@@ -5,6 +5,25 @@
 //! [`Topology::new`] from [`Parts`], which checks them and derives what the kernel derives in
 //! `update_top_cache_domain()` and `build_sched_domains()`.
 
+pub mod build;
+pub mod files;
+pub mod guess;
+pub mod hardware;
+mod levels;
+mod listed;
+pub mod load;
+mod masks;
+pub mod release;
+pub mod shorthand;
+pub mod snapshot;
+mod sysfs;
+
+pub use build::{BuildError, build};
+pub use hardware::{Arch, Hardware};
+pub use load::{LoadError, Loaded, TopologySource, load, load_for};
+pub use release::Release;
+pub use snapshot::Snapshot;
+
 use crate::cpumask::{Cpumask, MAX_CPUS};
 use crate::units::Cpu;
 
@@ -42,6 +61,24 @@ bitflags::bitflags! {
         const OVERLAP = 1 << 13;
         /// Members are in different NUMA nodes.
         const NUMA = 1 << 14;
+    }
+}
+
+impl SdFlags {
+    /// The flag that the kernel calls `name`, such as `SD_NUMA`; `None` for one that nothing here reads.
+    pub fn from_kernel_name(name: &str) -> Option<Self> {
+        match name.strip_prefix("SD_")? {
+            "SHARE_PKG_RESOURCES" => Some(Self::SHARE_LLC),
+            name => Self::from_name(name),
+        }
+    }
+}
+
+impl std::fmt::Display for SdFlags {
+    /// The kernel's names without their `SD_`, with blanks between.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.iter_names().map(|(name, _)| name).collect();
+        f.pad(&names.join(" "))
     }
 }
 

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The small files of a machine description: from a directory tree such as `/`, or from a tar archive of one.
+//!
+//! Only files that `sysfs` or `snapshot` reads are kept, under their path from `sys/` or `proc/` on,
+//! whatever folder the archive puts before it. Nothing is ever written to disk.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read};
+use std::path::Path;
+
+use super::load::LoadError;
+
+/// Longest file that is kept whole, bytes. The scheduler's debug file of a machine with 1,024 CPUs has about 8 MB.
+const MAX_FILE: u64 = 32 << 20;
+/// All kept files together, bytes.
+const MAX_TOTAL: u64 = 128 << 20;
+/// What an archive may unpack to, bytes.
+const MAX_UNPACKED: u64 = 512 << 20;
+/// Entries of an archive or a directory.
+const MAX_ENTRIES: usize = 1_000_000;
+
+/// The files, by path from `sys/` or `proc/` on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Files {
+    /// Where they came from, for errors.
+    pub(super) origin: String,
+    files: BTreeMap<String, Vec<u8>>,
+    /// Links and folders whose name alone tells something (`cpu3/node1`).
+    names: BTreeSet<String>,
+    total: u64,
+}
+
+impl Files {
+    /// Reads a directory tree: one that has `sys` or `proc` in it.
+    ///
+    /// # Errors
+    /// If the directory cannot be listed or its files are too large together. A file that cannot be read (debugfs wants
+    /// root) is left out.
+    pub fn from_dir(root: &Path) -> Result<Self, LoadError> {
+        let mut files = Self { origin: root.display().to_string(), ..Self::default() };
+        let mut seen = 0;
+        for top in ["sys/devices/system/cpu", "sys/devices/system/node", "sys/kernel/debug", "proc"] {
+            files.walk(root, top, &mut seen)?;
+        }
+        Ok(files)
+    }
+
+    fn walk(&mut self, root: &Path, folder: &str, seen: &mut usize) -> Result<(), LoadError> {
+        let Ok(entries) = std::fs::read_dir(root.join(folder)) else { return Ok(()) };
+        for entry in entries.flatten() {
+            *seen += 1;
+            if *seen > MAX_ENTRIES {
+                return Err(self.too_large("entries", MAX_ENTRIES as u64));
+            }
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let path = format!("{folder}/{name}");
+            match (entry.file_type(), wanted(&path)) {
+                (Ok(kind), Wanted::File) if kind.is_file() => {
+                    let Ok(file) = std::fs::File::open(entry.path()) else { continue };
+                    self.keep(path, file)?;
+                }
+                (Ok(kind), Wanted::Folder) if kind.is_dir() => self.walk(root, &path, seen)?,
+                (Ok(_), Wanted::Name) => {
+                    self.names.insert(path);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a tar archive, packed with gzip or bzip2 or not at all, told apart by its first bytes.
+    ///
+    /// # Errors
+    /// If the bytes are no such archive or unpack to too much.
+    pub fn from_archive(origin: &str, bytes: &[u8]) -> Result<Self, LoadError> {
+        let mut files = Self { origin: origin.to_owned(), ..Self::default() };
+        match bytes {
+            [0x1f, 0x8b, ..] => files.untar(flate2::read::MultiGzDecoder::new(bytes))?,
+            [b'B', b'Z', b'h', ..] => files.untar(bzip2::read::MultiBzDecoder::new(bytes))?,
+            _ if bytes.get(257..262) == Some(b"ustar") => files.untar(bytes)?,
+            _ => {
+                let found = format!("a file that begins with {:02x?}", &bytes[..bytes.len().min(4)]);
+                let expected = "a tar archive, packed with gzip or bzip2 or not at all";
+                return Err(LoadError::File { file: origin.to_owned(), found, expected });
+            }
+        }
+        Ok(files)
+    }
+
+    fn untar(&mut self, reader: impl Read) -> Result<(), LoadError> {
+        let origin = self.origin.clone();
+        let broken = |error: io::Error| LoadError::Archive { file: origin.clone(), reason: error.to_string() };
+        let mut archive = tar::Archive::new(reader.take(MAX_UNPACKED));
+        for (seen, entry) in archive.entries().map_err(broken)?.enumerate() {
+            if seen > MAX_ENTRIES {
+                return Err(self.too_large("entries", MAX_ENTRIES as u64));
+            }
+            let entry = entry.map_err(broken)?;
+            let Some(path) = from_root(&String::from_utf8_lossy(&entry.path_bytes())) else { continue };
+            match wanted(&path) {
+                Wanted::File if entry.header().entry_type().is_file() => self.keep(path, entry)?,
+                Wanted::Name => {
+                    self.names.insert(path);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, path: String, reader: impl Read) -> Result<(), LoadError> {
+        let mut bytes = Vec::new();
+        // A sysfs file may refuse to be read (an offline CPU's, for one): it is then as good as absent.
+        if reader.take(MAX_FILE + 1).read_to_end(&mut bytes).is_err() {
+            return Ok(());
+        }
+        self.total += bytes.len() as u64;
+        if bytes.len() as u64 > MAX_FILE || self.total > MAX_TOTAL {
+            return Err(self.too_large("bytes of machine description", MAX_TOTAL));
+        }
+        self.files.insert(path, bytes);
+        Ok(())
+    }
+
+    fn too_large(&self, what: &'static str, limit: u64) -> LoadError {
+        LoadError::TooLarge { file: self.origin.clone(), what, limit }
+    }
+
+    /// The text of a file without white space at its ends; `None` if absent or not UTF-8.
+    pub(super) fn text(&self, path: &str) -> Option<&str> {
+        self.files.get(path).and_then(|bytes| std::str::from_utf8(bytes).ok()).map(str::trim)
+    }
+
+    /// Whether a file is there.
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.files.contains_key(path)
+    }
+
+    /// Numbers N of the entries `PREFIX N` directly under `folder`, ascending: `cpu0`, `cpu1` …
+    pub(super) fn numbered(&self, folder: &str, prefix: &str) -> Vec<usize> {
+        let start = format!("{folder}/{prefix}");
+        let paths = self.files.range(start.clone()..).map(|(path, _)| path);
+        let names = self.names.range(start.clone()..);
+        let number = |path: &String| {
+            let rest = path.strip_prefix(&start)?;
+            let digits = rest.split('/').next().filter(|name| name.bytes().all(|b| b.is_ascii_digit()))?;
+            digits.parse().ok()
+        };
+        let under = |path: &&String| path.starts_with(&start);
+        let mut numbers: Vec<usize> =
+            paths.take_while(under).filter_map(number).chain(names.take_while(under).filter_map(number)).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+    }
+
+    /// Whether nothing was found that describes CPUs.
+    pub(super) fn has_no_cpus(&self) -> bool {
+        let cpu = "sys/devices/system/cpu/";
+        self.files.range(cpu.to_owned()..).next().is_none_or(|(path, _)| !path.starts_with(cpu))
+    }
+
+    #[cfg(test)]
+    pub(super) fn of(files: &[(&str, &str)]) -> Self {
+        let files = files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect();
+        Self { origin: "test".to_owned(), files, ..Self::default() }
+    }
+}
+
+/// The path from the first `sys` or `proc` on.
+fn from_root(path: &str) -> Option<String> {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    let at = parts.iter().position(|&part| part == "sys" || part == "proc")?;
+    Some(parts[at..].join("/"))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    No,
+    File,
+    Folder,
+    Name,
+}
+
+/// What of a machine description is read.
+fn wanted(path: &str) -> Wanted {
+    let parts: Vec<&str> = path.split('/').collect();
+    let numbered = |part: &str, prefix: &str| {
+        part.strip_prefix(prefix).is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let (cpu, node) = (|part: &str| numbered(part, "cpu"), |part: &str| numbered(part, "node"));
+    let domain = |part: &str| numbered(part, "domain");
+    match parts.as_slice() {
+        ["sys", "devices", "system", "cpu", rest @ ..] => match rest {
+            [one] if cpu(one) => Wanted::Folder,
+            ["smt"] => Wanted::Folder,
+            ["possible" | "present" | "online" | "isolated"] | ["smt", "active"] => Wanted::File,
+            [one, "topology" | "cache"] if cpu(one) => Wanted::Folder,
+            [one, name] if cpu(one) && node(name) => Wanted::Name,
+            [one, "online" | "cpu_capacity"] if cpu(one) => Wanted::File,
+            [one, "topology", _] if cpu(one) => Wanted::File,
+            [one, "cache", index] if cpu(one) && numbered(index, "index") => Wanted::Folder,
+            [one, "cache", _, "level" | "type" | "shared_cpu_list" | "shared_cpu_map"] if cpu(one) => Wanted::File,
+            _ => Wanted::No,
+        },
+        ["sys", "devices", "system", "node", rest @ ..] => match rest {
+            [one] if node(one) => Wanted::Folder,
+            ["possible" | "online" | "has_cpu"] => Wanted::File,
+            [one, "cpulist" | "cpumap" | "distance"] if node(one) => Wanted::File,
+            _ => Wanted::No,
+        },
+        ["sys", "kernel", "debug", "sched_features"] => Wanted::File,
+        ["sys", "kernel", "debug", "sched"] | ["sys", "kernel", "debug", "sched", "domains"] => Wanted::Folder,
+        ["sys", "kernel", "debug", "sched", "features" | "debug" | "migration_cost_ns"] => Wanted::File,
+        ["sys", "kernel", "debug", "sched", "domains", rest @ ..]
+        | ["proc", "sys", "kernel", "sched_domain", rest @ ..] => match rest {
+            [] => Wanted::Folder,
+            [one] if cpu(one) => Wanted::Folder,
+            [one, level] if cpu(one) && domain(level) => Wanted::Folder,
+            [one, level, "name" | "flags" | "imbalance_pct" | "max_newidle_lb_cost"] if cpu(one) && domain(level) => {
+                Wanted::File
+            }
+            _ => Wanted::No,
+        },
+        ["proc", "version" | "cpuinfo" | "sched_debug"] => Wanted::File,
+        ["proc", "sys"] | ["proc", "sys", "kernel"] => Wanted::Folder,
+        ["proc", "sys", "kernel", "sched_autogroup_enabled" | "sched_migration_cost_ns" | "osrelease"] => Wanted::File,
+        _ => Wanted::No,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_before_sys_does_not_matter() {
+        for path in ["./sys/devices/x", "dump/sys/devices/x", "/sys/devices//x", "sys/devices/x"] {
+            assert_eq!(from_root(path).as_deref(), Some("sys/devices/x"), "{path}");
+        }
+        assert_eq!(from_root("lscpu.txt"), None);
+    }
+
+    #[test]
+    fn bytes_that_are_no_archive_are_refused_by_name() {
+        for bytes in [&b""[..], b"x", b"PK\x03\x04", b"\x1f\x8b", b"\x1f\x8b\x08\0garbage", b"BZh9garbage"] {
+            let error = Files::from_archive("box.tar.gz", bytes).expect_err("no archive");
+            assert!(error.to_string().contains("box.tar.gz"), "{error}");
+        }
+    }
+
+    #[test]
+    fn numbered_folders_are_listed_in_order() {
+        let files = Files::of(&[("a/cpu10/x", ""), ("a/cpu2/x", ""), ("a/cpufreq/x", ""), ("a/cpu2/y", "")]);
+        assert_eq!(files.numbered("a", "cpu"), [2, 10]);
+        assert_eq!(files.numbered("b", "cpu"), [0; 0]);
+    }
+}
