@@ -376,3 +376,157 @@ impl Asymmetry {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::hardware::Arch;
+    use crate::topology::{Topology, shorthand};
+
+    fn hardware(text: &str) -> Hardware {
+        shorthand::parse(text).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The domains of `cpu` as `NAME:span:imb_numa_nr`.
+    fn chain_of(hw: &Hardware, major: u16, minor: u16, cpu: u16) -> String {
+        let parts = build(hw, Release::new(major, minor)).unwrap_or_else(|error| panic!("{error}"));
+        let topology = Topology::new(parts).expect("a topology");
+        let domains = topology.hierarchy(Cpu(cpu)).iter().map(|&id| topology.domain(id));
+        domains.map(|d| format!("{}:{}:{}", d.name, d.span, d.imb_numa_nr)).collect::<Vec<_>>().join(" ")
+    }
+
+    fn domain_of(hw: &Hardware, major: u16, minor: u16, cpu: u16, name: &str) -> Domain {
+        let parts = build(hw, Release::new(major, minor)).unwrap_or_else(|error| panic!("{error}"));
+        let ids = &parts.hierarchy[usize::from(cpu)];
+        let found = ids.iter().map(|&id| parts.domains[id].clone()).find(|domain| domain.name == name);
+        found.unwrap_or_else(|| panic!("CPU {cpu} has a domain {name}"))
+    }
+
+    #[test]
+    fn levels_that_add_nothing_are_left_out() {
+        assert_eq!(chain_of(&hardware("1x4x1"), 6, 1, 0), "MC:0-3:0");
+        assert_eq!(chain_of(&hardware("1x4x2"), 6, 1, 1), "SMT:1,5:0 MC:0-7:0");
+        assert_eq!(chain_of(&hardware("2x4x2:adjacent"), 5, 11, 9), "SMT:8-9:0 MC:8-15:0 NUMA:0-15:0");
+        assert_eq!(chain_of(&hardware("1x2d3x2:adjacent"), 6, 1, 0), "SMT:0-1:0 MC:0-5:0 DIE:0-11:2");
+        assert_eq!(chain_of(&hardware("1x2d3x2:adjacent"), 6, 12, 0), "SMT:0-1:0 MC:0-5:0 PKG:0-11:2");
+        assert_eq!(chain_of(&hardware("2x2x1:nonuma"), 6, 1, 0), "MC:0-1:0 DIE:0-3:2");
+        assert_eq!(chain_of(&hardware("1x1x1"), 6, 1, 0), "");
+    }
+
+    #[test]
+    fn imb_numa_nr_counts_levels_that_are_left_out_later() {
+        let numa80 = hardware("2x20x2:adjacent");
+        assert_eq!(chain_of(&numa80, 5, 11, 0), "SMT:0-1:0 MC:0-39:0 NUMA:0-79:0");
+        assert_eq!(chain_of(&numa80, 5, 18, 0), "SMT:0-1:0 MC:0-39:0 NUMA:0-79:10");
+        assert_eq!(chain_of(&numa80, 6, 1, 0), "SMT:0-1:0 MC:0-39:0 NUMA:0-79:5");
+        // Eight LLCs of a node, as Zen 3 with one node per socket.
+        assert_eq!(domain_of(&hardware("2x8d8x2"), 6, 1, 0, "NUMA").imb_numa_nr, 8);
+        // An eighth of a small node is still one.
+        assert_eq!(domain_of(&hardware("2x2x1"), 6, 1, 0, "NUMA").imb_numa_nr, 1);
+        assert_eq!(domain_of(&hardware("2x2x1"), 5, 18, 0, "NUMA").imb_numa_nr, 0);
+    }
+
+    #[test]
+    fn a_package_of_several_nodes_has_no_package_level() {
+        let hw = hardware("2x4d4x1:nodes=2:near=12:distance=32");
+        assert_eq!(chain_of(&hw, 6, 1, 0), "MC:0-3:0 NODE:0-7:2 NUMA:0-15:2 NUMA:0-31:4");
+        let far = domain_of(&hw, 6, 1, 0, "NUMA");
+        assert!(far.flags.contains(SdFlags::WAKE_AFFINE), "distance 12");
+        let parts = build(&hw, Release::new(6, 1)).expect("domains");
+        let machine = parts.domains.iter().find(|domain| domain.span.weight() == 32).expect("a domain of all CPUs");
+        assert!(!machine.flags.intersects(SdFlags::WAKE_AFFINE | SdFlags::BALANCE_FORK), "distance 32 is far");
+    }
+
+    #[test]
+    fn an_llc_that_spans_nodes_ends_at_the_node() {
+        let mut hw = hardware("1x4x1:nodes=2");
+        hw.llc = vec![Cpumask::first_n(4); 4];
+        assert_eq!(chain_of(&hw, 6, 1, 3), "MC:2-3:0 NUMA:0-3:1");
+    }
+
+    #[test]
+    fn overlapping_nodes_have_domains_of_their_own() {
+        // A ring of four nodes, one CPU each: two neighbours near, the one across far.
+        let mut hw = Hardware::separate(4);
+        hw.node = vec![0, 1, 2, 3];
+        hw.distance = (0..4).map(|a: u32| (0..4).map(|b| [10, 20, 30, 20][a.abs_diff(b) as usize]).collect()).collect();
+        for (cpu, chain) in [(0, "NUMA:0-1,3:0 NUMA:0-3:0"), (1, "NUMA:0-2:0 NUMA:0-3:0")] {
+            assert_eq!(chain_of(&hw, 5, 11, cpu), chain);
+        }
+        assert!(domain_of(&hw, 6, 12, 0, "NUMA").flags.contains(SdFlags::OVERLAP));
+        assert!(!domain_of(&hw, 7, 3, 0, "NUMA").flags.contains(SdFlags::OVERLAP));
+    }
+
+    #[test]
+    fn nodes_without_cpus_make_levels_before_5_18_only() {
+        // Node 2 has memory only and is the only one at distance 17.
+        let mut hw = hardware("2x2x1");
+        hw.distance = vec![vec![10, 20, 17], vec![20, 10, 17], vec![17, 17, 10]];
+        let levels = |major, minor| levels(&hw, Release::new(major, minor)).len();
+        assert_eq!(levels(5, 17) - levels(5, 18), 1);
+        assert_eq!(chain_of(&hw, 5, 17, 0), chain_of(&hw, 5, 17, 1), "it adds no domain");
+        assert_eq!(chain_of(&hw, 5, 17, 0), "MC:0-1:0 NUMA:0-3:0");
+    }
+
+    #[test]
+    fn clusters_are_a_level_since_5_16() {
+        let mut hw = hardware("1x8x1");
+        hw.cluster = (0..8u16).map(|cpu| [Cpu(cpu & !1), Cpu(cpu | 1)].into_iter().collect()).collect();
+        assert_eq!(chain_of(&hw, 5, 11, 2), "MC:0-7:0");
+        assert_eq!(chain_of(&hw, 6, 1, 2), "CLS:2-3:0 MC:0-7:0");
+        assert!(!domain_of(&hw, 6, 1, 2, "CLS").flags.contains(SdFlags::CLUSTER));
+        assert!(domain_of(&hw, 6, 12, 2, "CLS").flags.contains(SdFlags::CLUSTER));
+    }
+
+    #[test]
+    fn capacities_mark_the_domains_that_see_them_all() {
+        let mut hw = hardware("1x2d4x1:capacity=0-3@446");
+        hw.arch = Arch::Generic;
+        let die = |major, minor| domain_of(&hw, major, minor, 0, if (major, minor) < (6, 7) { "DIE" } else { "PKG" });
+        let asym = SdFlags::ASYM_CPUCAPACITY;
+        assert_eq!(die(5, 11).flags & (asym | SdFlags::ASYM_CPUCAPACITY_FULL), asym);
+        assert!(die(6, 1).flags.contains(asym | SdFlags::ASYM_CPUCAPACITY_FULL));
+        assert!(die(5, 2).flags.contains(SdFlags::BALANCE_WAKE) && !die(6, 1).flags.contains(SdFlags::BALANCE_WAKE));
+        let mc = domain_of(&hw, 6, 1, 0, "MC");
+        assert!(!mc.flags.intersects(asym | SdFlags::PREFER_SIBLING), "no spreading to CPUs of another capacity");
+        let parts = build(&hw, Release::new(6, 1)).expect("domains");
+        assert!(parts.asym_cpucapacity);
+        assert_eq!(parts.asym_spans, [Cpumask::first_n(8)]);
+    }
+
+    #[test]
+    fn isolated_and_offline_cpus_are_in_no_domain() {
+        let hw = hardware("1x4x2:offline=5:isolated=2-3");
+        assert_eq!(chain_of(&hw, 6, 1, 2), "");
+        assert_eq!(chain_of(&hw, 6, 1, 5), "");
+        assert_eq!(chain_of(&hw, 6, 1, 1), "MC:0-1,4,6-7:0", "its sibling is offline");
+        assert_eq!(chain_of(&hw, 6, 1, 6), "MC:0-1,4,6-7:0", "its sibling is isolated");
+        let parts = build(&hw, Release::new(6, 1)).expect("domains");
+        assert_eq!(parts.smt[6].to_string(), "2,6", "the SMT mask does not care for isolation");
+        assert_eq!(parts.smt[5].to_string(), "5");
+        assert!(parts.smt_present);
+    }
+
+    #[test]
+    fn older_kernels_start_from_125_percent() {
+        let hw = hardware("2x2d4x2");
+        let pct = |major, minor| {
+            let parts = build(&hw, Release::new(major, minor)).expect("domains");
+            parts.hierarchy[0].iter().map(|&id| parts.domains[id].imbalance_pct).collect::<Vec<_>>()
+        };
+        assert_eq!(pct(5, 9), [110, 117, 125, 125]);
+        assert_eq!(pct(5, 10), [110, 117, 117, 117]);
+    }
+
+    #[test]
+    fn groups_that_overlap_in_part_are_refused() {
+        let mut hw = hardware("1x4x1");
+        hw.smt[0] = "0-1".parse().expect("a cpulist");
+        hw.smt[1] = "1-2".parse().expect("a cpulist");
+        let error = build(&hw, Release::new(6, 1)).expect_err("no partition");
+        assert!(error.to_string().contains("level SMT is no partition: CPU 0 has 0-1 and CPU 1 has 1-2"), "{error}");
+        hw.smt.pop();
+        let error = build(&hw, Release::new(6, 1)).expect_err("no shape");
+        assert!(error.to_string().contains("the list of SMT masks"), "{error}");
+    }
+}

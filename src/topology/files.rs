@@ -127,9 +127,11 @@ impl Files {
         LoadError::TooLarge { file: self.origin.clone(), what, limit }
     }
 
-    /// The text of a file without white space at its ends; `None` if absent or not UTF-8.
+    /// The text of a file without white space at its ends, nor the zero that hwloc's copies have there; `None` if
+    /// absent or not UTF-8.
     pub(super) fn text(&self, path: &str) -> Option<&str> {
-        self.files.get(path).and_then(|bytes| std::str::from_utf8(bytes).ok()).map(str::trim)
+        let text = std::str::from_utf8(self.files.get(path)?).ok()?;
+        Some(text.trim_matches(|c: char| c.is_whitespace() || c == '\0'))
     }
 
     /// Whether a file is there.

@@ -6,6 +6,7 @@
 //! `update_top_cache_domain()` and `build_sched_domains()`.
 
 pub mod build;
+pub mod draw;
 pub mod files;
 pub mod guess;
 pub mod hardware;
@@ -19,6 +20,7 @@ pub mod snapshot;
 mod sysfs;
 
 pub use build::{BuildError, build};
+pub use draw::{describe, draw, summary};
 pub use hardware::{Arch, Hardware};
 pub use load::{LoadError, Loaded, TopologySource, load, load_for};
 pub use release::Release;

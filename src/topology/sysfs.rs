@@ -40,8 +40,19 @@ pub(super) fn hardware(files: &Files, release: Release) -> Result<(Hardware, Vec
             "nothing tells the caches of CPUs {without_cache}: the last-level cache is assumed to be the package's"
         ));
     }
+    let cut: Cpumask = online.iter().filter(|&cpu| !hw.llc[cpu.index()].is_subset(&of_node(&hw, cpu))).collect();
+    if !cut.is_empty() {
+        notes.push(format!(
+            "the last-level caches of CPUs {cut} span several nodes; the kernel ends an LLC domain at the node"
+        ));
+    }
     capacities(files, &mut hw)?;
     Ok((hw, notes))
+}
+
+fn of_node(hw: &Hardware, cpu: Cpu) -> Cpumask {
+    let node = hw.node[cpu.index()];
+    hw.llc[cpu.index()].iter().filter(|other| hw.node[other.index()] == node).collect()
 }
 
 fn list(files: &Files, name: &str) -> Result<Option<Cpumask>, LoadError> {
