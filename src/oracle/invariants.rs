@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What must hold of a single decision, whoever made it.
+
+use crate::fair::release::Release;
+use crate::fair::{Exit, SisCounters, WalkStep};
+use crate::machine::Provenance;
+use crate::oracle::{Check, Finding, Trial, conserve, known};
+use crate::topology::Domain;
+use crate::units::Cpu;
+use crate::wakeup::WakeKind;
+
+/// Every check of a single trial, by the name of its oracle.
+pub const INVARIANTS: &[(&str, Check)] = &[
+    ("affinity", affinity),
+    ("placement", placement),
+    ("domain", domain),
+    ("idleness", conserve::idleness),
+    ("conservation", conserve::conservation),
+    ("budget", budget),
+    ("counters", counters),
+    ("writes", writes),
+    ("provenance", provenance),
+    ("faults", faults),
+];
+
+impl<'a> Trial<'a> {
+    /// The target that select_idle_sibling() began with; `None`: it was not called, or the walk does not tell.
+    pub fn target(&self) -> Option<Cpu> {
+        self.walk.steps.iter().find_map(|step| match *step {
+            WalkStep::Value { name: "target", value } => usize::try_from(value).ok().and_then(Cpu::new),
+            _ => None,
+        })
+    }
+
+    /// The domain that was scanned.
+    pub fn sd_llc(&self) -> Option<&'a Domain> {
+        let topology = &self.state.topology;
+        self.target().and_then(|target| topology.sd_llc(target)).map(|id| topology.domain(id))
+    }
+
+    /// The steps between the entry of `function` and the entry of the next one.
+    pub fn steps_of(&self, function: &str) -> Option<&'a [WalkStep]> {
+        let entered = |step: &WalkStep| matches!(step, WalkStep::Enter { function: f } if *f == function);
+        let from = self.walk.steps.iter().position(entered)? + 1;
+        let steps = &self.walk.steps[from..];
+        let to = steps.iter().position(|step| matches!(step, WalkStep::Enter { .. })).unwrap_or(steps.len());
+        Some(&steps[..to])
+    }
+
+    pub(super) fn fail(&self, oracle: &'static str, condition: &str, text: String) -> Result<(), Finding> {
+        Err(Finding::of(oracle, self, condition, text))
+    }
+}
+
+/// The class's CPU is one of the machine's, and one the task may use, unless it is prev_cpu: that is returned untested
+/// (a task whose affinity changed while it slept), and select_fallback_rq() corrects it.
+pub fn affinity(trial: &Trial<'_>) -> Result<(), Finding> {
+    let (task, cpu) = (&trial.state.tasks[trial.wakeup.p], trial.decision.class_cpu);
+    if cpu.index() >= trial.state.topology.nr_cpu_ids() {
+        let text = format!("CPU {cpu} of {}", trial.state.topology.nr_cpu_ids());
+        return trial.fail("affinity", "no such CPU", text);
+    }
+    let (this_cpu, prev_cpu) = (trial.wakeup.this_cpu, trial.wakeup.prev_cpu);
+    if task.cpus_ptr.test(cpu) || cpu == prev_cpu {
+        return Ok(());
+    }
+    let text = format!(
+        "CPU {cpu} is outside of cpus_ptr {}; this_cpu {this_cpu}, prev_cpu {prev_cpu}, target {:?}",
+        task.cpus_ptr,
+        trial.target()
+    );
+    Err(Finding {
+        known: known::outside_affinity(trial),
+        ..Finding::of("affinity", trial, "CPU outside cpus_ptr", text)
+    })
+}
+
+/// The task ends on an allowed and online CPU, on the class's where that is one.
+pub fn placement(trial: &Trial<'_>) -> Result<(), Finding> {
+    let online = trial.state.topology.online();
+    let allowed = trial.state.tasks[trial.wakeup.p].cpus_ptr & *online;
+    let (class_cpu, final_cpu) = (trial.decision.class_cpu, trial.decision.final_cpu);
+    let text = || format!("class {class_cpu}, final {final_cpu}, allowed and online {allowed}");
+    if allowed.test(class_cpu) && final_cpu != class_cpu {
+        return trial.fail("placement", "an allowed CPU was not kept", text());
+    }
+    if !online.test(final_cpu) || (!allowed.is_empty() && !allowed.test(final_cpu)) {
+        return trial.fail("placement", "final CPU not allowed", text());
+    }
+    Ok(())
+}
+
+/// What a scan of the LLC finds is in the LLC's domain.
+pub fn domain(trial: &Trial<'_>) -> Result<(), Finding> {
+    let (exit, cpu) = (trial.decision.exit, trial.decision.class_cpu);
+    let span = match exit {
+        Exit::IdleCore | Exit::IdleCandidate | Exit::IdleCpu | Exit::IdleSmt => trial.sd_llc().map(|sd| sd.span),
+        Exit::AsymCapacity => {
+            let topology = &trial.state.topology;
+            trial.target().and_then(|target| topology.sd_asym(target)).map(|id| topology.domain(id).span)
+        }
+        _ => return Ok(()),
+    };
+    let Some(span) = span else {
+        return trial.fail("domain", "a scan without a domain", format!("CPU {cpu} by {exit:?}"));
+    };
+    if span.test(cpu) {
+        return Ok(());
+    }
+    let text = format!("CPU {cpu} is outside of the scanned span {span}, target {:?}", trial.target());
+    Err(Finding { known: known::outside_domain(trial), ..Finding::of("domain", trial, "CPU outside the span", text) })
+}
+
+/// A scan of single CPUs that has a limit `nr` looks at fewer than `nr` CPUs: the test comes before the look.
+pub fn budget(trial: &Trial<'_>) -> Result<(), Finding> {
+    // Where cores are searched in the same loop, the limit does not count.
+    let of_cores = trial.spec.is_none_or(|spec| spec.release() != Release::V5_11)
+        && (trial.decision.writes.has_idle_cores.is_some()
+            || matches!(trial.decision.exit, Exit::IdleCore | Exit::IdleCandidate));
+    let Some(steps) = trial.steps_of("select_idle_cpu") else { return Ok(()) };
+    let limit = steps.iter().rev().find_map(|step| match *step {
+        WalkStep::Value { name: "nr", value } => Some(value),
+        _ => None,
+    });
+    let Some(limit) = limit.filter(|&limit| limit > 0 && !of_cores) else { return Ok(()) };
+    let mut looked_at: Vec<u32> = steps
+        .iter()
+        .filter_map(|step| match *step {
+            WalkStep::Probe { cpu, .. } => Some(cpu),
+            _ => None,
+        })
+        .collect();
+    looked_at.dedup();
+    if looked_at.len() as i64 >= limit {
+        let text = format!("{} CPUs looked at under nr {limit}", looked_at.len());
+        return trial.fail("budget", "more CPUs than the limit", text);
+    }
+    Ok(())
+}
+
+/// SIS counters are those of one call, and tell the same story as the exit.
+pub fn counters(trial: &Trial<'_>) -> Result<(), Finding> {
+    let decision = trial.decision;
+    let SisCounters { search, scanned, domain_search, failed, recent_hit, recent_miss, recent_miss_2021 } =
+        decision.sis;
+    let exit = decision.exit;
+    let slow = matches!(exit, Exit::Slow | Exit::NewCpu);
+    let failed_exit = matches!(exit, Exit::Fallback | Exit::BudgetSpent);
+    let searched = failed_exit || matches!(exit, Exit::IdleCore | Exit::IdleCandidate | Exit::IdleCpu | Exit::IdleSmt);
+    let probes = trial.walk.steps.iter().filter(|step| matches!(step, WalkStep::Probe { .. })).count();
+    let rules = [
+        ("search is 1 unless the slow path was taken", search == u64::from(!slow)),
+        ("domain_search is 1 where the LLC was searched", domain_search == u64::from(searched)),
+        ("failed is 1 at the last return", failed == u64::from(failed_exit)),
+        ("recent_hit is 1 where recent_used_cpu was returned", recent_hit == u64::from(exit == Exit::RecentUsed)),
+        ("a hit is no miss", recent_hit + recent_miss_2021 <= 1 && recent_miss <= recent_miss_2021),
+        ("one is scanned on the fast path, more in the domain", scanned >= search && (searched || scanned == search)),
+        ("probes are those of the walk", decision.probes as usize == probes),
+        ("only wakeups search", trial.wakeup.kind == WakeKind::Ttwu || search == 0),
+    ];
+    match rules.iter().find(|(_, holds)| !holds) {
+        None => Ok(()),
+        Some((rule, _)) => trial.fail("counters", rule, format!("{:?}, probes {}", decision.sis, decision.probes)),
+    }
+}
+
+/// Only the target's shared state loses has_idle_cores, and a decision never sets it.
+pub fn writes(trial: &Trial<'_>) -> Result<(), Finding> {
+    let writes = &trial.decision.writes;
+    if let Some((shared, has)) = writes.has_idle_cores {
+        let topology = &trial.state.topology;
+        let of = |cpu: Cpu| topology.llc_shared(cpu) == Some(shared) || topology.balance_shared(cpu) == Some(shared);
+        if has || !trial.target().is_some_and(of) {
+            let text = format!("has_idle_cores of shared state {shared} = {has}, target {:?}", trial.target());
+            return trial.fail("writes", "has_idle_cores of another LLC, or set", text);
+        }
+    }
+    let flips_counted = writes.wakee_flips.is_some() && trial.wakeup.kind != WakeKind::Ttwu;
+    if flips_counted {
+        return trial.fail("writes", "flips counted without a wakeup", format!("{:?}", writes.wakee_flips));
+    }
+    let prev = trial.wakeup.prev_cpu;
+    if trial.wakeup.p != trial.wakeup.current && writes.p_recent_used_cpu.is_some_and(|cpu| cpu != prev) {
+        let text = format!("recent_used_cpu = {:?}, prev_cpu {prev}", writes.p_recent_used_cpu);
+        return trial.fail("writes", "the wakee's recent_used_cpu is not prev_cpu", text);
+    }
+    Ok(())
+}
+
+/// What a decision leaned on it also read, and in a scenario every input is known or follows from the declared clock.
+pub fn provenance(trial: &Trial<'_>) -> Result<(), Finding> {
+    let Provenance { derived, assumed, unknown } = trial.decision.leaned_on;
+    let text = || format!("read {:?}, leaned on {:?}", trial.decision.read, trial.decision.leaned_on);
+    if !trial.decision.read.contains(derived | assumed | unknown) {
+        return trial.fail("provenance", "leaned on what was not read", text());
+    }
+    if !unknown.is_empty() {
+        return trial.fail("provenance", "unknown in a scenario", text());
+    }
+    Ok(())
+}
+
+/// No run queue is taken beyond nr_cpu_ids.
+pub fn faults(trial: &Trial<'_>) -> Result<(), Finding> {
+    match trial.decision.faults {
+        0 => Ok(()),
+        n => trial.fail("faults", "run queue beyond nr_cpu_ids", format!("{n} times")),
+    }
+}

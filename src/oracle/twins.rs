@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Pairs of implementations that are equal for a stated reason: a switch that is off, a patch that has nothing to act on.
+
+use crate::fair::{Decision, SchedFeat, Walk, WalkStep};
+use crate::oracle::Finding;
+use crate::scenario::{Case, Event};
+
+/// How much has to be the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Same {
+    /// CPU and exit.
+    Decision,
+    /// That, and each idle check in its order.
+    Probes,
+    /// That, and counters and everything written.
+    Writes,
+}
+
+/// Two implementations and why they are equal.
+#[derive(Debug)]
+pub struct Twin {
+    /// The one.
+    pub a: &'static str,
+    /// The other.
+    pub b: &'static str,
+    /// How equal they are.
+    pub same: Same,
+    /// In which cases.
+    pub when: fn(&Case) -> bool,
+    /// Why.
+    pub because: &'static str,
+}
+
+fn always(_: &Case) -> bool {
+    true
+}
+
+fn on(case: &Case, feature: SchedFeat) -> bool {
+    case.settings.features.on.contains(feature) && !case.settings.features.off.contains(feature)
+}
+
+fn off(case: &Case, feature: SchedFeat) -> bool {
+    case.settings.features.off.contains(feature)
+}
+
+/// No task is kept from any CPU.
+fn unbound(case: &Case) -> bool {
+    case.tasks.iter().all(|task| task.cpus_ptr.is_none())
+        && !case.events.iter().any(|event| matches!(event, Event::Affine(..)))
+}
+
+/// The table.
+pub const TWINS: &[Twin] = &[
+    Twin {
+        a: "v5.11",
+        b: "v5.11+no-sis-avg-cpu",
+        same: Same::Writes,
+        when: |case| !on(case, SchedFeat::SIS_AVG_CPU),
+        because: "SIS_AVG_CPU is off by default",
+    },
+    Twin {
+        a: "v5.11",
+        b: "v5.11+scan-cost",
+        same: Same::Writes,
+        when: |case| !off(case, SchedFeat::SIS_PROP) && case.settings.mask_op_ns == 0,
+        because: "under SIS_PROP only a mask operation moved into the measured time",
+    },
+    Twin {
+        a: "v5.11",
+        b: "v5.11+scan-cost",
+        same: Same::Probes,
+        when: |case| off(case, SchedFeat::SIS_PROP) && !on(case, SchedFeat::SIS_AVG_CPU),
+        because: "without SIS_PROP and SIS_AVG_CPU nobody reads the scan cost",
+    },
+    Twin {
+        a: "v5.11",
+        b: "v5.11+fix-cpus-ptr",
+        same: Same::Writes,
+        when: always,
+        because: "without recent-used the variable and the field hold the same CPU",
+    },
+    Twin {
+        a: "v5.11+recent-used",
+        b: "v5.11+recent-used-v1",
+        same: Same::Writes,
+        when: always,
+        because: "two forms of one change",
+    },
+    Twin {
+        a: "v5.11+recent-used",
+        b: "v5.11+recent-used+fix-cpus-ptr",
+        same: Same::Writes,
+        when: unbound,
+        because: "with every CPU allowed it does not matter whose affinity is tested",
+    },
+    Twin {
+        a: "v5.11",
+        b: "v5.11+idle-candidate",
+        same: Same::Writes,
+        when: |case| case.machine.cores().all(|core| core.cpus.weight() == 1),
+        because: "without SMT no core is searched for",
+    },
+    Twin {
+        a: "v5.11:NO_WA_WEIGHT",
+        b: "v5.11:NO_WA_WEIGHT:NO_WA_BIAS",
+        same: Same::Writes,
+        when: |case| !on(case, SchedFeat::WA_WEIGHT),
+        because: "WA_BIAS is read by wake_affine_weight() only",
+    },
+];
+
+impl Twin {
+    /// Compares one decision of each.
+    ///
+    /// # Errors
+    /// The first thing that differs.
+    pub fn check(&self, (a, walk_a): (&Decision, &Walk), (b, walk_b): (&Decision, &Walk)) -> Result<(), Finding> {
+        let fail = |condition: &str, text: String| {
+            Err(Finding {
+                oracle: "twins",
+                implementations: vec![self.a.to_owned(), self.b.to_owned()],
+                exits: vec![a.exit, b.exit],
+                condition: condition.to_owned(),
+                known: None,
+                text: format!("{text}; expected the same, because {}", self.because),
+                event: 0,
+            })
+        };
+        if (a.class_cpu, a.final_cpu, a.exit) != (b.class_cpu, b.final_cpu, b.exit) {
+            return fail("another decision", format!("CPU {} against CPU {}", a.class_cpu, b.class_cpu));
+        }
+        if self.same >= Same::Probes && !probes(walk_a).eq(probes(walk_b)) {
+            return fail("other probes", format!("{} against {}", walk_a.probes(), walk_b.probes()));
+        }
+        if self.same >= Same::Writes && (a.sis, a.writes) != (b.sis, b.writes) {
+            let text = format!("{:?} {:?} against {:?} {:?}", a.sis, a.writes, b.sis, b.writes);
+            return fail("other counters or writes", text);
+        }
+        Ok(())
+    }
+}
+
+fn probes(walk: &Walk) -> impl Iterator<Item = &WalkStep> {
+    walk.steps.iter().filter(|step| matches!(step, WalkStep::Probe { .. }))
+}
