@@ -13,6 +13,7 @@ pub mod machine;
 pub mod oracle;
 pub mod replay;
 pub mod report;
+pub mod repro;
 pub mod scenario;
 pub mod shrink;
 pub mod topology;

@@ -17,6 +17,8 @@ const NAMES: &[&str] = &[
     "v5.11+mel-v2",
     "v5.11:NO_WA_WEIGHT",
     "v5.11:NO_WA_WEIGHT:NO_WA_BIAS",
+    "v6.1",
+    "v6.1:SIS_PROP:NO_SIS_UTIL",
 ];
 
 #[test]

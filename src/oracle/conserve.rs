@@ -23,7 +23,7 @@ fn is_idle(state: &State, cpu: Cpu) -> bool {
 }
 
 /// An exit that is taken for an idle CPU leads to an idle CPU; for a core, to one whose CPUs are all idle.
-pub fn idleness(trial: &Trial<'_>) -> Result<(), Finding> {
+pub fn idleness(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
     let (state, cpu) = (trial.state, trial.decision.class_cpu);
     if cpu.index() >= state.topology.nr_cpu_ids() {
         return Ok(());
@@ -55,7 +55,7 @@ pub fn idleness(trial: &Trial<'_>) -> Result<(), Finding> {
 ///
 /// Stated for the scan of single CPUs in the LLC without asymmetric capacities. The scan starts from the target in 5.11
 /// and from the CPU after it in 6.1. Without an LLC domain of its own, this_cpu makes 5.11 skip the scan.
-pub fn conservation(trial: &Trial<'_>) -> Result<(), Finding> {
+pub fn conservation(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
     let state = trial.state;
     let (Some(release), Some(sd), Some(target)) =
         (trial.spec.map(crate::fair::spec::ModelSpec::release), trial.sd_llc(), trial.target())
@@ -64,6 +64,7 @@ pub fn conservation(trial: &Trial<'_>) -> Result<(), Finding> {
     };
     let start = match release {
         Release::V5_11 => target.index(),
+        Release::V6_1 => target.index() + 1,
     };
     let allowed = sd.span & state.tasks[trial.wakeup.p].cpus_ptr;
     let first = allowed.iter_wrap(start).find(|&cpu| is_idle(state, cpu));

@@ -47,14 +47,14 @@ impl<'a> Trial<'a> {
         Some(&steps[..to])
     }
 
-    pub(super) fn fail(&self, oracle: &'static str, condition: &str, text: String) -> Result<(), Finding> {
-        Err(Finding::of(oracle, self, condition, text))
+    pub(super) fn fail(&self, oracle: &'static str, condition: &str, text: String) -> Result<(), Box<Finding>> {
+        Err(Box::new(Finding::of(oracle, self, condition, text)))
     }
 }
 
 /// The class's CPU is one of the machine's, and one the task may use, unless it is prev_cpu: that is returned untested
 /// (a task whose affinity changed while it slept), and select_fallback_rq() corrects it.
-pub fn affinity(trial: &Trial<'_>) -> Result<(), Finding> {
+pub fn affinity(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
     let (task, cpu) = (&trial.state.tasks[trial.wakeup.p], trial.decision.class_cpu);
     if cpu.index() >= trial.state.topology.nr_cpu_ids() {
         let text = format!("CPU {cpu} of {}", trial.state.topology.nr_cpu_ids());
@@ -69,14 +69,14 @@ pub fn affinity(trial: &Trial<'_>) -> Result<(), Finding> {
         task.cpus_ptr,
         trial.target()
     );
-    Err(Finding {
+    Err(Box::new(Finding {
         known: known::outside_affinity(trial),
         ..Finding::of("affinity", trial, "CPU outside cpus_ptr", text)
-    })
+    }))
 }
 
 /// The task ends on an allowed and online CPU, on the class's where that is one.
-pub fn placement(trial: &Trial<'_>) -> Result<(), Finding> {
+pub fn placement(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
     let online = trial.state.topology.online();
     let allowed = trial.state.tasks[trial.wakeup.p].cpus_ptr & *online;
     let (class_cpu, final_cpu) = (trial.decision.class_cpu, trial.decision.final_cpu);
@@ -91,7 +91,7 @@ pub fn placement(trial: &Trial<'_>) -> Result<(), Finding> {
 }
 
 /// What a scan of the LLC finds is in the LLC's domain.
-pub fn domain(trial: &Trial<'_>) -> Result<(), Finding> {
+pub fn domain(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
     let (exit, cpu) = (trial.decision.exit, trial.decision.class_cpu);
     let span = match exit {
         Exit::IdleCore | Exit::IdleCandidate | Exit::IdleCpu | Exit::IdleSmt => trial.sd_llc().map(|sd| sd.span),
@@ -108,11 +108,14 @@ pub fn domain(trial: &Trial<'_>) -> Result<(), Finding> {
         return Ok(());
     }
     let text = format!("CPU {cpu} is outside of the scanned span {span}, target {:?}", trial.target());
-    Err(Finding { known: known::outside_domain(trial), ..Finding::of("domain", trial, "CPU outside the span", text) })
+    Err(Box::new(Finding {
+        known: known::outside_domain(trial),
+        ..Finding::of("domain", trial, "CPU outside the span", text)
+    }))
 }
 
 /// A scan of single CPUs that has a limit `nr` looks at fewer than `nr` CPUs: the test comes before the look.
-pub fn budget(trial: &Trial<'_>) -> Result<(), Finding> {
+pub fn budget(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
     // Where cores are searched in the same loop, the limit does not count.
     let of_cores = trial.spec.is_none_or(|spec| spec.release() != Release::V5_11)
         && (trial.decision.writes.has_idle_cores.is_some()
@@ -139,12 +142,12 @@ pub fn budget(trial: &Trial<'_>) -> Result<(), Finding> {
 }
 
 /// SIS counters are those of one call, and tell the same story as the exit.
-pub fn counters(trial: &Trial<'_>) -> Result<(), Finding> {
+pub fn counters(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
     let decision = trial.decision;
     let SisCounters { search, scanned, domain_search, failed, recent_hit, recent_miss, recent_miss_2021 } =
         decision.sis;
     let exit = decision.exit;
-    let slow = matches!(exit, Exit::Slow | Exit::NewCpu);
+    let slow = matches!(exit, Exit::Slow | Exit::SlowOutside | Exit::NewCpu);
     let failed_exit = matches!(exit, Exit::Fallback | Exit::BudgetSpent);
     let searched = failed_exit || matches!(exit, Exit::IdleCore | Exit::IdleCandidate | Exit::IdleCpu | Exit::IdleSmt);
     let probes = trial.walk.steps.iter().filter(|step| matches!(step, WalkStep::Probe { .. })).count();
@@ -165,7 +168,7 @@ pub fn counters(trial: &Trial<'_>) -> Result<(), Finding> {
 }
 
 /// Only the target's shared state loses has_idle_cores, and a decision never sets it.
-pub fn writes(trial: &Trial<'_>) -> Result<(), Finding> {
+pub fn writes(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
     let writes = &trial.decision.writes;
     if let Some((shared, has)) = writes.has_idle_cores {
         let topology = &trial.state.topology;
@@ -188,7 +191,7 @@ pub fn writes(trial: &Trial<'_>) -> Result<(), Finding> {
 }
 
 /// What a decision leaned on it also read, and in a scenario every input is known or follows from the declared clock.
-pub fn provenance(trial: &Trial<'_>) -> Result<(), Finding> {
+pub fn provenance(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
     let Provenance { derived, assumed, unknown } = trial.decision.leaned_on;
     let text = || format!("read {:?}, leaned on {:?}", trial.decision.read, trial.decision.leaned_on);
     if !trial.decision.read.contains(derived | assumed | unknown) {
@@ -201,7 +204,7 @@ pub fn provenance(trial: &Trial<'_>) -> Result<(), Finding> {
 }
 
 /// No run queue is taken beyond nr_cpu_ids.
-pub fn faults(trial: &Trial<'_>) -> Result<(), Finding> {
+pub fn faults(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
     match trial.decision.faults {
         0 => Ok(()),
         n => trial.fail("faults", "run queue beyond nr_cpu_ids", format!("{n} times")),

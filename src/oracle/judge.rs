@@ -75,7 +75,7 @@ pub enum Trouble {
     Case(#[from] CaseError),
     /// The name of an implementation.
     #[error(transparent)]
-    Spec(#[from] SpecError),
+    Spec(Box<SpecError>),
     /// An implementation that cannot be made.
     #[error("implementation {name:?}: {why}")]
     Implementation {
@@ -84,9 +84,18 @@ pub enum Trouble {
         /// What hinders it.
         why: String,
     },
+    /// Nobody to play the case with.
+    #[error("the case names no implementations; add pair = [\"v5.11\", \"v6.1\"] to it, or say --pair v5.11,v6.1")]
+    NoImplementation,
     /// An oracle spoke.
     #[error("{0}")]
     Finding(Box<Finding>),
+}
+
+impl From<SpecError> for Trouble {
+    fn from(error: SpecError) -> Self {
+        Self::Spec(Box::new(error))
+    }
 }
 
 impl From<Box<Finding>> for Trouble {
@@ -133,6 +142,9 @@ pub fn try_case<S: AsRef<str>>(
     maker: &dyn Maker,
     options: Options,
 ) -> Result<Tally, Trouble> {
+    if names.is_empty() {
+        return Err(Trouble::NoImplementation);
+    }
     let mut world = World::new(case)?;
     let sides = names.iter().map(|name| maker.make(name.as_ref(), case, &world)).collect::<Result<Vec<_>, _>>()?;
     let place = |name: &str| sides.iter().position(|side| side.name == name);
@@ -192,7 +204,7 @@ impl Player for Judge {
         let decisions = self.tally.trail[from..].to_vec();
         for &(a, b, twin) in &self.twins {
             let result = twin.check((&decisions[a], &self.walks[a]), (&decisions[b], &self.walks[b]));
-            result.map_err(|finding| placed(finding, self.event))?;
+            result.map_err(|finding| placed(*finding, self.event))?;
         }
         let first = decisions[0];
         for (at, other) in decisions.iter().enumerate().skip(1) {
@@ -227,10 +239,10 @@ impl Judge {
         for (_, check) in INVARIANTS {
             match check(&trial) {
                 Ok(()) => {}
-                Err(Finding { known: Some(known), .. }) if self.options.allow_known => {
-                    *known_seen.entry(known.fix).or_default() += 1;
-                }
-                Err(finding) => return Err(placed(finding, event)),
+                Err(finding) => match finding.known.filter(|_| self.options.allow_known) {
+                    Some(known) => *known_seen.entry(known.fix).or_default() += 1,
+                    None => return Err(placed(*finding, event)),
+                },
             }
         }
         Ok(decision)

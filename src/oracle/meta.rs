@@ -68,8 +68,8 @@ fn compare<S: AsRef<str>>(
     found: &Tally,
 ) -> Result<(), Trouble> {
     let lengths = (expected.len(), found.trail.len());
-    let pairs = expected.zip(&found.trail).enumerate();
-    let differs = pairs.filter(|(_, (expected, found))| expected != *found).next();
+    let mut pairs = expected.zip(&found.trail).enumerate();
+    let differs = pairs.find(|(_, (expected, found))| expected != *found);
     let (at, exits, text) = match differs {
         Some((at, (expected, found))) => {
             (at, vec![expected.exit, found.exit], format!("{found:?}, expected {expected:?}"))

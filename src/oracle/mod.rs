@@ -61,7 +61,7 @@ pub struct Trial<'a> {
 }
 
 /// A check of one trial.
-pub type Check = fn(&Trial<'_>) -> Result<(), Finding>;
+pub type Check = fn(&Trial<'_>) -> Result<(), Box<Finding>>;
 
 /// Something that ought not to be.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -114,9 +114,9 @@ impl Twin {
     ///
     /// # Errors
     /// The first thing that differs.
-    pub fn check(&self, (a, walk_a): (&Decision, &Walk), (b, walk_b): (&Decision, &Walk)) -> Result<(), Finding> {
+    pub fn check(&self, (a, walk_a): (&Decision, &Walk), (b, walk_b): (&Decision, &Walk)) -> Result<(), Box<Finding>> {
         let fail = |condition: &str, text: String| {
-            Err(Finding {
+            Err(Box::new(Finding {
                 oracle: "twins",
                 implementations: vec![self.a.to_owned(), self.b.to_owned()],
                 exits: vec![a.exit, b.exit],
@@ -124,7 +124,7 @@ impl Twin {
                 known: None,
                 text: format!("{text}; expected the same, because {}", self.because),
                 event: 0,
-            })
+            }))
         };
         if (a.class_cpu, a.final_cpu, a.exit) != (b.class_cpu, b.final_cpu, b.exit) {
             return fail("another decision", format!("CPU {} against CPU {}", a.class_cpu, b.class_cpu));
