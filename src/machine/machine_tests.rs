@@ -275,6 +275,26 @@ fn the_decision_sees_the_state_before_it() {
 }
 
 #[test]
+fn an_untold_context_is_an_assumption() {
+    let mut s = Scene::plain();
+    s.run(2, 11);
+    s.sleep(2, 11);
+    s.run(1, 10);
+    s.now_ns += 1_000;
+    for (cpu, pid, in_task) in [(1, 10, true), (3, 0, false)] {
+        let kind = EventKind::Waking { wakee: task(11), target_cpu: Cpu(2) };
+        let event = Event { ts_ns: s.now_ns, cpu: Cpu(cpu), pid: Pid(pid), context: Context::UNTOLD, kind };
+        let mut seen = None;
+        s.machine.clone().apply(&event, &mut |_: &State, notice| {
+            if let Notice::Wakeup(call) = notice {
+                seen = Some((call.wakeup.in_task, call.wakeup.known.assumed.contains(Inputs::CONTEXT)));
+            }
+        });
+        assert_eq!(seen, Some((in_task, true)), "pid {pid}");
+    }
+}
+
+#[test]
 fn where_the_wake_list_is_used_follows_cache_and_release() {
     let place = |release, this: u16, target: u16, busy: bool| {
         let mut s = Scene::new(MachineConfig { release, ..MachineConfig::default() });

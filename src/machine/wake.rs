@@ -7,7 +7,7 @@ use crate::machine::config::WakeListRule;
 use crate::machine::inputs::{Inputs, Provenance};
 use crate::machine::notice::{Notice, RecordedWakeup, Why};
 use crate::machine::state::TaskId;
-use crate::trace::{Event, Wakee};
+use crate::trace::{Context, Event, Wakee};
 use crate::units::Cpu;
 use crate::wakeup::{WakeKind, Wakeup};
 
@@ -99,6 +99,9 @@ impl Machine {
         if sync.is_none() && kind == WakeKind::Ttwu {
             known.set_assumed(Inputs::SYNC);
         }
+        if event.context.contains(Context::UNTOLD) {
+            known.set_assumed(Inputs::CONTEXT);
+        }
         let wakeup = Wakeup {
             p,
             current,
@@ -106,7 +109,7 @@ impl Machine {
             prev_cpu,
             kind,
             sync: sync.unwrap_or(kind == WakeKind::Ttwu && self.config.assumed_sync),
-            in_task: event.context.in_task(),
+            in_task: event.context.in_task(event.pid),
             known,
         };
         self.calls += 1;

@@ -26,6 +26,8 @@ pub enum Lack {
     },
     /// The fields at the head of every event (`common_pid`, `common_flags`) are not described.
     CommonFields,
+    /// Events do not say what they interrupted: [`Context::UNTOLD`].
+    Context,
     /// sched_switch does not say which bits of prev_state mean what: the values of 4.14 to 7.3 are assumed.
     TaskStates,
 }
@@ -36,6 +38,7 @@ impl fmt::Display for Lack {
             Self::Event(event) => write!(f, "no format of {event}"),
             Self::Field { event, field } => write!(f, "{event} has no field {field}"),
             Self::CommonFields => f.write_str("events do not describe common_pid and common_flags"),
+            Self::Context => f.write_str("events do not say whether they come from an interrupt"),
             Self::TaskStates => f.write_str("sched_switch does not describe the bits of prev_state"),
         }
     }
@@ -138,6 +141,10 @@ impl Decoder {
         if common.is_none() {
             found.lacks.push(Lack::CommonFields);
         }
+        // A text without its irq-info column has a field without bytes.
+        if common.is_some_and(|common| common.common_flags.size() == 0) {
+            found.lacks.push(Lack::Context);
+        }
         let states = found.sched_events();
         found.other_events();
         let (has_sis_in, has_sis_rq) = found.probes();
@@ -180,7 +187,7 @@ impl Decoder {
             Some(Some(shape)) => self.kind(shape, raw).unwrap_or(EventKind::Malformed),
             _ => EventKind::Ignored,
         };
-        let flags = self.flags.and_then(|flags| flags.u64(raw)).unwrap_or(0);
+        let flags = self.flags.and_then(|flags| flags.u64(raw));
         let (cpu, kind) = match usize::try_from(raw.cpu).ok().and_then(Cpu::new) {
             Some(cpu) => (cpu, kind),
             None => (Cpu(0), EventKind::Malformed),
@@ -189,7 +196,7 @@ impl Decoder {
             ts_ns: raw.ts_ns,
             cpu,
             pid: self.pid.and_then(|field| pid(field, raw)).unwrap_or_default(),
-            context: Context::from_bits_truncate(flags as u8),
+            context: flags.map_or(Context::UNTOLD, |flags| Context::from_flags(flags as u8)),
             kind,
         }
     }

@@ -17,14 +17,27 @@ bitflags::bitflags! {
         const SOFTIRQ = 0x10;
         /// A non-maskable interrupt.
         const NMI = 0x40;
+        /// The trace does not tell (a text without its irq-info column). No bit of the kernel's: it is
+        /// TRACE_FLAG_IRQS_OFF there.
+        const UNTOLD = 0x01;
     }
 }
 
 impl Context {
-    /// `in_task()`.
+    /// From `common_flags`.
     #[inline]
-    pub fn in_task(self) -> bool {
-        self.is_empty()
+    pub fn from_flags(flags: u8) -> Self {
+        Self::from_bits_truncate(flags) - Self::UNTOLD
+    }
+
+    /// `in_task()`; where the trace does not tell, what is likelier: a swapper wakes nobody but in interrupts, and
+    /// most other wakeups are a task's own.
+    #[inline]
+    pub fn in_task(self, pid: Pid) -> bool {
+        match self.contains(Self::UNTOLD) {
+            true => pid != Pid::SWAPPER,
+            false => self.is_empty(),
+        }
     }
 }
 
@@ -270,8 +283,9 @@ mod tests {
 
     #[test]
     fn bottom_halves_off_is_task_context() {
-        assert!(Context::from_bits_truncate(0x80 | 0x01).in_task());
-        assert!(!Context::from_bits_truncate(0x10).in_task());
-        assert!(!Context::from_bits_truncate(0x40).in_task());
+        assert!(Context::from_flags(0x80 | 0x01).in_task(Pid::SWAPPER));
+        assert!(!Context::from_flags(0x10).in_task(Pid(1)));
+        assert!(!Context::from_flags(0x40).in_task(Pid(1)));
+        assert!(Context::UNTOLD.in_task(Pid(1)) && !Context::UNTOLD.in_task(Pid::SWAPPER));
     }
 }
