@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What can go wrong with a tree: one sentence each, with the next step.
+
+use crate::c::conditional::ConditionalError;
+
+/// Why a tree gives no implementation.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeError {
+    /// The path leads nowhere.
+    #[error("{path}: no such file or directory; expected a kernel tree (git or unpacked) or a linux-source-*.tar.xz")]
+    NotFound {
+        /// The path.
+        path: String,
+    },
+    /// A file could not be read or written.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// The system's word.
+        source: std::io::Error,
+    },
+    /// There is no kernel in it.
+    #[error("{path}: no kernel tree, {missing} is not there")]
+    NoKernel {
+        /// The tree.
+        path: String,
+        /// The file that every kernel tree has.
+        missing: String,
+    },
+    /// An `#if` that cannot be followed.
+    #[error("{path}: {source}")]
+    Conditional {
+        /// The file.
+        path: String,
+        /// Where and why.
+        source: ConditionalError,
+    },
+    /// A function that the tree lacks.
+    #[error("{path}: {function}() is not defined; sisdiff knows the wakeup path of Linux 4.9 and later")]
+    NoFunction {
+        /// The tree.
+        path: String,
+        /// The function.
+        function: String,
+    },
+    /// A symbol that nobody defines.
+    #[error("{path}:{line}: {symbol} is used in {by} and defined neither in the tree's scheduler files nor in the stand-ins; write a stand-in for it into a header and give it with --shim")]
+    Unresolved {
+        /// The symbol.
+        symbol: String,
+        /// The definition that uses it.
+        by: String,
+        /// Its file.
+        path: String,
+        /// The line of the use.
+        line: usize,
+    },
+}
