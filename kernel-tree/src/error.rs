@@ -56,4 +56,30 @@ pub enum TreeError {
         /// The line of the use.
         line: usize,
     },
+    /// There is no C compiler.
+    #[error("{cc}: {source}; a kernel tree is built with the system's C compiler, install one or name it in CC")]
+    NoCompiler {
+        /// The compiler.
+        cc: String,
+        /// The system's word.
+        source: std::io::Error,
+    },
+    /// The compiler refuses the tree's code.
+    #[error("{path}: {cc} refuses it: {error}")]
+    Compile {
+        /// The tree.
+        path: String,
+        /// The compiler.
+        cc: String,
+        /// Its first complaint.
+        error: String,
+    },
+    /// The built object cannot be opened.
+    #[error("{path}: {source}")]
+    Load {
+        /// The object.
+        path: String,
+        /// The linker's word.
+        source: libloading::Error,
+    },
 }
