@@ -82,4 +82,52 @@ pub enum TreeError {
         /// The linker's word.
         source: libloading::Error,
     },
+    /// A program that is needed is not there.
+    #[error("{program}: {source}; install it to read this kind of tree")]
+    Program {
+        /// The program.
+        program: String,
+        /// The system's word.
+        source: std::io::Error,
+    },
+    /// A revision that the repository does not know.
+    #[error("{path}: git knows no revision {rev:?} there")]
+    NoRevision {
+        /// The repository.
+        path: String,
+        /// The revision.
+        rev: String,
+    },
+    /// A revision of something that is no repository.
+    #[error("{path}: no git repository, so there is no revision {rev:?}; leave @{rev} out")]
+    NoGit {
+        /// The path.
+        path: String,
+        /// The revision.
+        rev: String,
+    },
+    /// A patch that is neither a file nor a revision.
+    #[error("patch {patch}: no such file, and no revision of {path}")]
+    NoPatch {
+        /// The patch.
+        patch: String,
+        /// The tree.
+        path: String,
+    },
+    /// A patch that changes nothing that is read.
+    #[error("patch {patch}: it changes nothing in kernel/sched or include (it touches: {touched})")]
+    NoHunks {
+        /// The patch.
+        patch: String,
+        /// What it does touch.
+        touched: String,
+    },
+    /// A patch that does not apply.
+    #[error("patch {patch} does not apply: {rejects}")]
+    Patch {
+        /// The patch.
+        patch: String,
+        /// The hunks.
+        rejects: String,
+    },
 }

@@ -9,4 +9,6 @@ pub mod config;
 pub mod error;
 pub mod extract;
 pub mod run;
+pub mod source;
 pub mod standins;
+pub mod tree;

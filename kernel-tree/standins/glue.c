@@ -442,7 +442,7 @@ static void sd_set_machine(void)
 		cpumask_set_cpu(cpu, &sd_node_mask[sd_cpu_node[cpu]]);
 		rq->cpu = cpu;
 		rq->rd = sd_root;
-		rq->idle = sd_task(cpu);
+		rq->idle = sd_task(cpu + 1);
 		rq->curr = rq->idle;
 #ifdef SD_FIELD_rq__online
 		rq->online = cpumask_test_cpu(cpu, &sd_online_mask);
