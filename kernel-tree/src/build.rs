@@ -147,9 +147,11 @@ fn refusal(name: &str, cc: &str, log: &str) -> TreeError {
     let mut place = error.splitn(3, ':');
     let (path, line) = (place.next().unwrap_or_default(), place.next().and_then(|line| line.trim().parse().ok()));
     if unknown.iter().any(|what| error.contains(what))
-        && let (Some(symbol), Some(line)) = (error.split_once("error:").map_or(Some(error), |(_, text)| Some(text)).and_then(quoted), line)
+        && let (Some(symbol), Some(line)) =
+            (error.split_once("error:").map_or(Some(error), |(_, text)| Some(text)).and_then(quoted), line)
     {
-        let inside = log.lines().take_while(|line| *line != error).filter_map(|line| line.split_once("In function ")).last();
+        let inside =
+            log.lines().take_while(|line| *line != error).filter_map(|line| line.split_once("In function ")).last();
         let by = inside.and_then(|(_, text)| quoted(text)).unwrap_or_else(|| "the tree".to_owned());
         return TreeError::Unresolved { symbol, by, path: path.to_owned(), line };
     }

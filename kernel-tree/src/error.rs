@@ -45,7 +45,9 @@ pub enum TreeError {
         function: String,
     },
     /// A symbol that nobody defines.
-    #[error("{path}:{line}: {symbol} is used in {by} and defined neither in the tree's scheduler files nor in the stand-ins; write a stand-in for it into a header and give it with --shim")]
+    #[error(
+        "{path}:{line}: {symbol} is used in {by} and defined neither in the tree's scheduler files nor in the stand-ins; write a stand-in for it into a header and give it with --shim"
+    )]
     Unresolved {
         /// The symbol.
         symbol: String,

@@ -9,7 +9,7 @@
  * wants: PF_KTHREAD PF_EXITING SCHED_IDLE SCHED_NORMAL WF_SYNC WF_TTWU WF_FORK WF_EXEC
  * wants: SD_BALANCE_NEWIDLE SD_BALANCE_EXEC SD_BALANCE_FORK SD_BALANCE_WAKE SD_WAKE_AFFINE SD_ASYM_CPUCAPACITY
  * wants: SD_ASYM_CPUCAPACITY_FULL SD_SHARE_CPUCAPACITY SD_CLUSTER SD_SHARE_PKG_RESOURCES SD_SHARE_LLC SD_SERIALIZE
- * wants: SD_ASYM_PACKING SD_PREFER_SIBLING SD_OVERLAP SD_NUMA sysctl_sched_preferred sysctl_sched_allowed
+ * wants: SD_LOAD_BALANCE SD_ASYM_PACKING SD_PREFER_SIBLING SD_OVERLAP SD_NUMA sysctl_sched_preferred sysctl_sched_allowed
  */
 
 extern void *calloc(unsigned long, unsigned long);
@@ -177,6 +177,11 @@ static struct task_struct *sd_task(u64 id)
 static int sd_flags(u64 ours)
 {
 	int flags = 0;
+
+#ifdef SD_HAS_SD_LOAD_BALANCE
+	/* Every domain has it, where there is such a flag (to 5.9). */
+	flags |= SD_LOAD_BALANCE;
+#endif
 #define SD_FLAG_BIT(bit, name) if (ours & (1ULL << bit)) flags |= name;
 #ifdef SD_HAS_SD_BALANCE_NEWIDLE
 	SD_FLAG_BIT(0, SD_BALANCE_NEWIDLE)

@@ -191,7 +191,9 @@ typedef u8 uint8_t;
 #define clamp_t(type, val, lo, hi) min_t(type, max_t(type, val, lo), hi)
 #define clamp_val(val, lo, hi) clamp_t(__typeof__(val), val, lo, hi)
 #define swap(a, b) do { __typeof__(a) __sw = (a); (a) = (b); (b) = __sw; } while (0)
-#define abs(x) ({ __auto_type __ax = (x); __ax < 0 ? -__ax : __ax; })
+/* An unsigned number counts as a signed one of its width. */
+#define abs(x) ({ __auto_type __ax = SD_SIGNED(x); __ax < 0 ? -__ax : __ax; })
+#define SD_SIGNED(x) _Generic((x), unsigned int: (int)(x), unsigned long: (long)(x), unsigned long long: (long long)(x), default: (x))
 #define roundup(x, y) ((((x) + ((y) - 1)) / (y)) * (y))
 #define rounddown(x, y) ((x) - ((x) % (y)))
 #define DIV_ROUND_UP(n, d) (((n) + (d) - 1) / (d))

@@ -13,10 +13,11 @@ use sisdiff_tree::run::{Fault, Object};
 use sisdiff_tree::tree::Built;
 
 use crate::fair::fallback::select_fallback_rq;
-use crate::fair::{Decision, Exit, Hidden, SchedFeat, SisCounters, Walk, WalkStep, Writes};
+use crate::fair::{Decision, Exit, Hidden, Implementation, SchedFeat, SisCounters, Step, Walk, WalkStep, Writes};
 use crate::machine::{Inputs, Provenance, State, TaskId};
 use crate::topology::Topology;
 use crate::units::Cpu;
+use crate::vectors::check::Subject;
 use crate::wakeup::{WakeKind, Wakeup};
 
 use answer::{Answer, Event};
@@ -83,17 +84,6 @@ impl Tree {
         self.fault.as_ref()
     }
 
-    /// `select_idle_sibling(p, prev, target)` alone.
-    pub fn select_idle_sibling(
-        &mut self,
-        state: &State,
-        wakeup: &Wakeup,
-        target: Cpu,
-        walk: Option<&mut Walk>,
-    ) -> Decision {
-        self.call(state, wakeup, Question::SelectIdleSibling { target }, walk)
-    }
-
     /// `__update_idle_core()` of `core`, without the static key before it.
     pub fn update_idle_core(&mut self, state: &State, core: Cpu, walk: Option<&mut Walk>) -> Decision {
         let swapper = TaskId::swapper(core);
@@ -108,11 +98,6 @@ impl Tree {
             known: Provenance::TRACED,
         };
         self.call(state, &wakeup, Question::UpdateIdleCore, walk)
-    }
-
-    /// `select_task_rq_fair()`.
-    pub fn select_task_rq_fair(&mut self, state: &State, wakeup: &Wakeup, walk: Option<&mut Walk>) -> Decision {
-        self.call(state, wakeup, Question::SelectTaskRqFair, walk)
     }
 
     fn call(&mut self, state: &State, w: &Wakeup, question: Question, mut walk: Option<&mut Walk>) -> Decision {
@@ -195,6 +180,53 @@ impl Tree {
             faults: self.answer.oob as u32,
             writes: Writes::default(),
         }
+    }
+}
+
+impl Implementation for Tree {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn reads(&self) -> Inputs {
+        Inputs::all()
+    }
+
+    fn step(&mut self, state: &State, step: &Step) {
+        if let Step::EnterIdle(cpu) = *step
+            && state.topology.smt_present()
+        {
+            self.update_idle_core(state, cpu, None);
+        }
+    }
+
+    fn select_task_rq(&mut self, state: &State, wakeup: &Wakeup, walk: Option<&mut Walk>) -> Decision {
+        self.call(state, wakeup, Question::SelectTaskRqFair, walk)
+    }
+
+    fn peek(&mut self, state: &State, wakeup: &Wakeup, walk: Option<&mut Walk>) -> Decision {
+        let before = self.hidden.clone();
+        let decision = self.select_task_rq(state, wakeup, walk);
+        self.hidden = before;
+        decision
+    }
+}
+
+impl Subject for Tree {
+    fn hidden(&mut self) -> &mut Hidden {
+        &mut self.hidden
+    }
+
+    fn set_features(&mut self, features: SchedFeat) {
+        self.set_features(features);
+    }
+
+    fn select_idle_sibling(&mut self, state: &State, wakeup: &Wakeup, target: Cpu, walk: &mut Walk) -> Decision {
+        self.call(state, wakeup, Question::SelectIdleSibling { target }, Some(walk))
+    }
+
+    fn update_idle_core(&mut self, state: &State, core: Cpu, walk: &mut Walk) -> Decision {
+        self.update_idle_core(state, core, Some(walk))
     }
 }
 

@@ -59,8 +59,13 @@ impl Mirror {
             self.mask(topology.smt_mask(cpu), out);
             out.push(u64::from(topology.node(cpu)));
         }
+        // As in [`Topology::new`]: where no domain is said to have every capacity, the asymmetric ones count as such.
+        let (some, full) = (SdFlags::ASYM_CPUCAPACITY, SdFlags::ASYM_CPUCAPACITY_FULL);
+        let none_full = !domains.iter().any(|domain| domain.flags.contains(full));
         for (id, domain) in domains.iter().enumerate() {
-            out.extend([u64::from(domain.level), u64::from(domain.flags.bits()), u64::from(domain.imbalance_pct)]);
+            let implied = if none_full && domain.flags.contains(some) { full } else { SdFlags::empty() };
+            let flags = domain.flags | implied;
+            out.extend([u64::from(domain.level), u64::from(flags.bits()), u64::from(domain.imbalance_pct)]);
             out.extend([u64::from(domain.imb_numa_nr), shared_of(topology, id)]);
             self.mask(&domain.span, out);
         }
@@ -222,7 +227,8 @@ fn shared_of(topology: &Topology, id: DomainId) -> u64 {
     let domain = topology.domain(id);
     let parts = topology.parts();
     let asym = domain.flags.intersects(SdFlags::ASYM_CPUCAPACITY | SdFlags::ASYM_CPUCAPACITY_FULL);
-    let llc = parts.llcs.iter().position(|span| *span == domain.span && (asym || domain.flags.contains(SdFlags::SHARE_LLC)));
+    let llc =
+        parts.llcs.iter().position(|span| *span == domain.span && (asym || domain.flags.contains(SdFlags::SHARE_LLC)));
     let asym = || parts.asym_spans.iter().position(|span| asym && *span == domain.span).map(|at| parts.llcs.len() + at);
     llc.or_else(asym).map_or(NONE, |at| at as u64)
 }

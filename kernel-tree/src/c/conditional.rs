@@ -338,7 +338,10 @@ mod tests {
     fn the_configuration_decides() {
         assert_eq!(kept("#ifdef CONFIG_SMP\na\n#else\nb\n#endif\nc\n"), ["a", "c"]);
         assert_eq!(kept("#ifndef CONFIG_SMP\na\n#elif defined(CONFIG_NUMA)\nb\n#else\nc\n#endif\n"), ["b"]);
-        assert_eq!(kept("#if defined(CONFIG_FAIR_GROUP_SCHED) || IS_ENABLED(CONFIG_UCLAMP_TASK)\na\n#endif\n").len(), 0);
+        assert_eq!(
+            kept("#if defined(CONFIG_FAIR_GROUP_SCHED) || IS_ENABLED(CONFIG_UCLAMP_TASK)\na\n#endif\n").len(),
+            0
+        );
         assert_eq!(kept("#if BITS_PER_LONG == 64 && !NOT_THERE && (1 + 2) * 2 > 5\na\n#endif\n"), ["a"]);
     }
 

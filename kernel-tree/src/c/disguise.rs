@@ -267,7 +267,9 @@ impl Disguise<'_> {
         let mut open = 0_usize;
         for (offset, token) in tokens[close + 1..].iter().enumerate() {
             match token.kind {
-                Kind::Punct(b'{') if open == 0 && !tokens[close + 1..close + 1 + offset].iter().any(|t| t.is(b'=')) => break,
+                Kind::Punct(b'{') if open == 0 && !tokens[close + 1..close + 1 + offset].iter().any(|t| t.is(b'=')) => {
+                    break;
+                }
                 Kind::Punct(b'{') => open += 1,
                 Kind::Punct(b'}') => open = open.saturating_sub(1),
                 Kind::Punct(b';') if open == 0 => {

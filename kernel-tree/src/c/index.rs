@@ -91,7 +91,13 @@ impl File {
         collect(tree.root_node(), &disguised, &mut items);
         for define in defines {
             let (keys, range) = (vec![Key::Name(define.name)], define.start..define.end);
-            items.push(Item { kind: ItemKind::Macro, keys, range, body: define.body..define.end, params: define.params });
+            items.push(Item {
+                kind: ItemKind::Macro,
+                keys,
+                range,
+                body: define.body..define.end,
+                params: define.params,
+            });
         }
         for found in declarations {
             let keys = found.arguments.into_iter().map(Key::Name).collect();
@@ -153,7 +159,8 @@ fn collect(node: Node<'_>, source: &str, items: &mut Vec<Item>) {
 
 fn function(node: Node<'_>, source: &str, items: &mut Vec<Item>) {
     types_within(node.child_by_field_name("type"), source, items);
-    let (Some(declarator), Some(body)) = (node.child_by_field_name("declarator"), node.child_by_field_name("body")) else {
+    let (Some(declarator), Some(body)) = (node.child_by_field_name("declarator"), node.child_by_field_name("body"))
+    else {
         return;
     };
     let Some(name) = declared_name(declarator) else { return };
@@ -235,7 +242,9 @@ pub fn declared_name(node: Node<'_>) -> Option<Node<'_>> {
 /// Whether a declarator declares a function (and no pointer to one).
 fn is_function(node: Node<'_>) -> bool {
     match node.kind() {
-        "function_declarator" => node.child_by_field_name("declarator").is_some_and(|inner| inner.kind() == "identifier"),
+        "function_declarator" => {
+            node.child_by_field_name("declarator").is_some_and(|inner| inner.kind() == "identifier")
+        }
         "pointer_declarator" => node.child_by_field_name("declarator").is_some_and(is_function),
         _ => false,
     }

@@ -56,29 +56,24 @@ pub fn extract(
     assembly.head(config, &features, &flags, &have, shim);
     assembly.body()?;
     let functions = assembly.functions()?;
-    let includes = includes(&assembly.out, files, config)?;
+    let includes = includes(&assembly.out, files);
     Ok(Extract { text: assembly.out, features, functions, includes, warnings: assembly.warnings })
 }
 
-/// Lists that the tree's own text includes in the middle of a definition.
-fn includes(
-    text: &str,
-    files: &BTreeMap<String, String>,
-    config: &Config,
-) -> Result<BTreeMap<String, String>, TreeError> {
+/// Lists that the tree's own text includes in the middle of a definition, with their conditionals: what they are made
+/// into is the compiler's business.
+fn includes(text: &str, files: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for line in text.lines().filter_map(|line| line.trim_start().strip_prefix('#')) {
         let Some(name) = line.trim_start().strip_prefix("include") else { continue };
         let name = name.trim().trim_matches(['"', '<', '>']);
-        let path = [format!("include/{name}"), format!("kernel/sched/{name}")].into_iter().find(|p| files.contains_key(p));
         let known = standins::HEADERS.iter().any(|(header, _)| *header == name);
-        if let Some(path) = path.filter(|_| !known) {
-            let text = conditional::resolve(&files[&path], config)
-                .map_err(|source| TreeError::Conditional { path: path.clone(), source })?;
-            found.insert(name.to_owned(), text);
+        let paths = [format!("include/{name}"), format!("kernel/sched/{name}")];
+        if let Some(text) = paths.iter().find_map(|path| files.get(path)).filter(|_| !known) {
+            found.insert(name.to_owned(), text.clone());
         }
     }
-    Ok(found)
+    found
 }
 
 fn features(files: &BTreeMap<String, String>, config: &Config) -> Result<Vec<Feature>, TreeError> {
@@ -104,7 +99,15 @@ fn close<'a>(name: &str, library: &'a Library<'a>, names: &'a Names) -> Result<(
         }
     }
     // Members kept need types, whose members may have names that were kept for others.
-    for tag in ["rq", "task_struct", "sched_domain", "sched_domain_shared", "sched_group", "sched_group_capacity", "root_domain"] {
+    for tag in [
+        "rq",
+        "task_struct",
+        "sched_domain",
+        "sched_domain_shared",
+        "sched_group",
+        "sched_group_capacity",
+        "root_domain",
+    ] {
         walker.want(Key::Tag(tag.to_owned()))?;
     }
     loop {
@@ -115,9 +118,11 @@ fn close<'a>(name: &str, library: &'a Library<'a>, names: &'a Names) -> Result<(
             if item.kind == ItemKind::Struct {
                 let pruned = members::prune(file, item, &walker.closure().words);
                 let by = item.keys[0].text().to_owned();
-                wanted.extend(pruned.needs.into_iter().map(|need| {
-                    (need.key, id.file, Use { by: by.clone(), path: file.path.clone(), line: need.line })
-                }));
+                wanted.extend(
+                    pruned.needs.into_iter().map(|need| {
+                        (need.key, id.file, Use { by: by.clone(), path: file.path.clone(), line: need.line })
+                    }),
+                );
             }
         }
         walker.want_types(wanted.into_iter())?;
@@ -172,7 +177,11 @@ impl Assembly<'_> {
         if !flags.is_empty() {
             let bits: Vec<String> = flags.iter().map(|flag| format!("\t__{flag},")).collect();
             let values: Vec<String> = flags.iter().map(|flag| format!("\t{flag} = 1 << __{flag},")).collect();
-            self.line(&format!("enum {{\n{}\n\t__SD_FLAG_CNT\n}};\nenum {{\n{}\n}};", bits.join("\n"), values.join("\n")));
+            self.line(&format!(
+                "enum {{\n{}\n\t__SD_FLAG_CNT\n}};\nenum {{\n{}\n}};",
+                bits.join("\n"),
+                values.join("\n")
+            ));
         }
         for name in have {
             self.line(&format!("#define SD_HAS_{name} 1"));
@@ -254,7 +263,8 @@ impl Assembly<'_> {
         for tag in tags {
             self.line(&tag);
         }
-        let mut order = TypeOrder { assembly: self, done: HashSet::new(), out: String::new(), warnings: BTreeSet::new() };
+        let mut order =
+            TypeOrder { assembly: self, done: HashSet::new(), out: String::new(), warnings: BTreeSet::new() };
         for &id in &types {
             order.visit(id)?;
         }
@@ -313,7 +323,8 @@ impl TypeOrder<'_, '_> {
                 let head = file.slice(&(item.range.start..item.body.start)).trim().to_owned();
                 let tag = item.keys[0].text();
                 let extra = format!("SD_EXTRA_{tag}");
-                let extra = if self.assembly.names.macros.contains(&extra) { format!("\t{extra}\n") } else { String::new() };
+                let extra =
+                    if self.assembly.names.macros.contains(&extra) { format!("\t{extra}\n") } else { String::new() };
                 let mut text = format!("{head} {{\n{extra}{}}};\n", pruned.text);
                 for field in &pruned.kept {
                     let _ = writeln!(text, "#define SD_FIELD_{tag}__{field} 1");
@@ -335,7 +346,8 @@ impl TypeOrder<'_, '_> {
     /// Whether the type is defined inside another definition that is emitted.
     fn is_inside_another(&self, id: ItemId) -> Result<bool, TreeError> {
         let (file, item) = self.assembly.library.item(id)?;
-        for &other in self.assembly.closure.items.iter().filter(|other| other.file == id.file && other.item != id.item) {
+        for &other in self.assembly.closure.items.iter().filter(|other| other.file == id.file && other.item != id.item)
+        {
             let outer = &file.items[other.item];
             let holds = outer.range.start <= item.range.start && item.range.end <= outer.range.end;
             if holds && outer.range != item.range && !matches!(outer.kind, ItemKind::Macro) {

@@ -110,7 +110,9 @@ impl<'a> Walker<'a> {
         let name = item.keys.first().map_or("", |key| key.text()).to_owned();
         let locals = match item.kind {
             ItemKind::Struct => return,
-            ItemKind::Function => file.function(&item.range).map(|node| locals(node, &file.disguised)).unwrap_or_default(),
+            ItemKind::Function => {
+                file.function(&item.range).map(|node| locals(node, &file.disguised)).unwrap_or_default()
+            }
             ItemKind::Macro => item.params.iter().flatten().cloned().collect(),
             _ => HashSet::new(),
         };
@@ -133,7 +135,10 @@ impl<'a> Walker<'a> {
             return;
         }
         // A local hides everything but a macro with brackets that is called.
-        if locals.contains(word.text) && (word.role != Role::Call || !self.is_macro(&name, id.file)) && word.role != Role::Tag {
+        if locals.contains(word.text)
+            && (word.role != Role::Call || !self.is_macro(&name, id.file))
+            && word.role != Role::Tag
+        {
             return;
         }
         if word.role == Role::Call && word.text.starts_with("trace_") {
@@ -222,7 +227,9 @@ fn locals(function: Node<'_>, source: &str) -> HashSet<String> {
     let mut stack = vec![function];
     while let Some(node) = stack.pop() {
         match node.kind() {
-            "parameter_declaration" => found.extend(node.child_by_field_name("declarator").and_then(index::declared_name)),
+            "parameter_declaration" => {
+                found.extend(node.child_by_field_name("declarator").and_then(index::declared_name))
+            }
             "declaration" => {
                 let declarators: Vec<_> = node.children_by_field_name("declarator", &mut node.walk()).collect();
                 found.extend(declarators.into_iter().filter_map(index::declared_name));

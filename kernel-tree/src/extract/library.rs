@@ -48,8 +48,10 @@ impl<'a> Library<'a> {
             files.keys().map(String::as_str).filter(move |path| path.starts_with(prefix) && !FIRST.contains(path))
         };
         let others = files.keys().map(String::as_str);
-        let others = others.filter(|path| !path.starts_with("kernel/sched/") && !path.starts_with("include/linux/sched"));
-        let paths: Vec<&str> = first.chain(rest("kernel/sched/")).chain(rest("include/linux/sched")).chain(others).collect();
+        let others =
+            others.filter(|path| !path.starts_with("kernel/sched/") && !path.starts_with("include/linux/sched"));
+        let paths: Vec<&str> =
+            first.chain(rest("kernel/sched/")).chain(rest("include/linux/sched")).chain(others).collect();
         let texts = paths.iter().map(|path| files[*path].as_str()).collect();
         let parsed = paths.iter().map(|_| OnceCell::new()).collect();
         Self { paths, texts, parsed, config, known_macros, found: RefCell::default() }

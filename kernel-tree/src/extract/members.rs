@@ -63,7 +63,14 @@ fn members(file: &File, body: Node<'_>, wanted: &HashSet<String>, pruned: &mut P
 }
 
 /// A struct or union defined where it is used: its own members are pruned too.
-fn nested(file: &File, inner: Node<'_>, member: Node<'_>, names: &[String], wanted: &HashSet<String>, pruned: &mut Pruned) {
+fn nested(
+    file: &File,
+    inner: Node<'_>,
+    member: Node<'_>,
+    names: &[String],
+    wanted: &HashSet<String>,
+    pruned: &mut Pruned,
+) {
     let Some(body) = inner.child_by_field_name("body") else { return };
     if !names.is_empty() && !names.iter().any(|name| wanted.contains(name)) {
         return;
@@ -119,7 +126,8 @@ mod tests {
 
     #[test]
     fn only_what_is_named_stays() {
-        let source = "struct rq {\n\tint cpu, unused;\n\tstruct cfs_rq cfs;\n\tstruct task_struct *curr;\n\tu64 clock;\n};\n";
+        let source =
+            "struct rq {\n\tint cpu, unused;\n\tstruct cfs_rq cfs;\n\tstruct task_struct *curr;\n\tu64 clock;\n};\n";
         let found = pruned(source, &["cpu", "curr", "cfs"]);
         assert_eq!(found.kept, ["cpu", "unused", "cfs", "curr"]);
         let by_value: Vec<_> = found.needs.iter().map(|need| (need.key.text(), need.by_value)).collect();

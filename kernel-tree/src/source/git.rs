@@ -23,7 +23,10 @@ pub(super) fn is_repository(path: &Path) -> bool {
 
 /// The commit that `rev` names.
 pub(super) fn commit(repository: &Path, rev: &str) -> Result<Option<String>, TreeError> {
-    let found = output("git", git(repository).args(["rev-parse", "--verify", "--quiet", "--end-of-options"]).arg(format!("{rev}^{{commit}}")))?;
+    let found = output(
+        "git",
+        git(repository).args(["rev-parse", "--verify", "--quiet", "--end-of-options"]).arg(format!("{rev}^{{commit}}")),
+    )?;
     Ok(found.map(|text| String::from_utf8_lossy(&text).trim().to_owned()))
 }
 
@@ -44,7 +47,11 @@ pub(super) fn load(repository: &Path, rev: &str) -> Result<Files, TreeError> {
     let commit = commit(repository, rev)?.ok_or_else(unknown)?;
     let list = output(
         "git",
-        git(repository).args(["ls-tree", "-r", "-z", "--full-tree", &commit, "--"]).args(FOLDERS).args(HEADERS).arg("Makefile"),
+        git(repository)
+            .args(["ls-tree", "-r", "-z", "--full-tree", &commit, "--"])
+            .args(FOLDERS)
+            .args(HEADERS)
+            .arg("Makefile"),
     )?;
     let list = list.ok_or_else(unknown)?;
     // MODE TYPE OBJECT TAB PATH, ended by NUL.

@@ -124,7 +124,12 @@ fn directory(root: &Path) -> Result<Files, TreeError> {
             files.texts.insert((*name).to_owned(), read(&path)?);
         }
     }
-    files.version = root.join("Makefile").is_file().then(|| read(&root.join("Makefile"))).transpose()?.and_then(|text| version(&text));
+    files.version = root
+        .join("Makefile")
+        .is_file()
+        .then(|| read(&root.join("Makefile")))
+        .transpose()?
+        .and_then(|text| version(&text));
     Ok(files)
 }
 
@@ -134,7 +139,12 @@ fn version(makefile: &str) -> Option<String> {
         let line = makefile.lines().find_map(|line| line.strip_prefix(name)?.trim_start().strip_prefix('='))?;
         Some(line.trim().to_owned())
     };
-    Some(format!("{}.{}.{}", value("VERSION")?, value("PATCHLEVEL")?, value("SUBLEVEL").unwrap_or_else(|| "0".to_owned())))
+    Some(format!(
+        "{}.{}.{}",
+        value("VERSION")?,
+        value("PATCHLEVEL")?,
+        value("SUBLEVEL").unwrap_or_else(|| "0".to_owned())
+    ))
 }
 
 /// Runs a program and takes what it prints; `None`: it ended with an error.
@@ -165,7 +175,9 @@ mod tests {
     #[test]
     fn what_is_no_tree_is_named() {
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let at = |path: PathBuf| load(&Location { path, ..Location::default() }, dir.path()).expect_err("no tree").to_string();
+        let at = |path: PathBuf| {
+            load(&Location { path, ..Location::default() }, dir.path()).expect_err("no tree").to_string()
+        };
         assert!(at(dir.path().join("gone")).contains("no such file or directory"));
         assert!(at(dir.path().to_owned()).contains(FAIR));
     }

@@ -64,7 +64,8 @@ fn patch_text(location: &Location, patch: &str) -> Result<String, TreeError> {
     // What the branch holds since it left the base.
     let fork = output("git", git::git(repository).args(["merge-base", base, &tip]))?;
     let fork = fork.map(|text| String::from_utf8_lossy(&text).trim().to_owned()).ok_or_else(missing)?;
-    let diff = output("git", git::git(repository).args(["diff", "--no-color", "--no-ext-diff", "--full-index", &fork, &tip]))?;
+    let diff =
+        output("git", git::git(repository).args(["diff", "--no-color", "--no-ext-diff", "--full-index", &fork, &tip]))?;
     Ok(String::from_utf8_lossy(&diff.ok_or_else(missing)?).into_owned())
 }
 
@@ -143,7 +144,8 @@ mod tests {
     #[test]
     fn a_hunk_that_does_not_fit_is_named() {
         let (dir, location, mut files) = tree("one\n2\nthree\n");
-        let error = apply(&location, &dir.path().join("a.patch").display().to_string(), &mut files).expect_err("refused");
+        let error =
+            apply(&location, &dir.path().join("a.patch").display().to_string(), &mut files).expect_err("refused");
         let error = error.to_string();
         assert!(error.contains("kernel/sched/fair.c") && error.contains("hunk 1"), "{error}");
     }
