@@ -100,7 +100,7 @@ impl Tree {
         self.call(state, &wakeup, Question::UpdateIdleCore, walk)
     }
 
-    fn call(&mut self, state: &State, w: &Wakeup, question: Question, mut walk: Option<&mut Walk>) -> Decision {
+    fn call(&mut self, state: &State, w: &Wakeup, question: Question, walk: Option<&mut Walk>) -> Decision {
         for id in [w.p, w.current] {
             self.hidden.task_mut(id, state.tasks[id].task_cpu);
         }
@@ -113,7 +113,7 @@ impl Tree {
             return faulted(state, w);
         }
         self.store(w);
-        if let Some(walk) = walk.as_deref_mut() {
+        if let Some(walk) = walk {
             record(&self.answer, walk);
         }
         self.decision(state, w)

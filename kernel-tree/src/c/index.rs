@@ -285,10 +285,11 @@ mod tests {
 
     #[test]
     fn what_cannot_be_parsed_does_not_hide_its_neighbours() {
-        let names: Vec<_> = found("int before(void) { return 1; }\n@@ ?? broken (( \nint after(void) { return 2; }\n")
-            .into_iter()
-            .map(|(_, name)| name)
-            .collect();
+        let names: Vec<_> =
+            found("int before(void) { return 1; }\nWEIRD_MACRO thing @ strange\n;\nint after(void) { return 2; }\n")
+                .into_iter()
+                .map(|(_, name)| name)
+                .collect();
         assert!(names.contains(&"before".to_owned()) && names.contains(&"after".to_owned()), "{names:?}");
     }
 

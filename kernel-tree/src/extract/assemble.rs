@@ -287,7 +287,7 @@ impl Assembly<'_> {
 /// The macro, defined just before, that gives a list included in the middle of `item` its meaning, and its end.
 fn list_macro(file: &index::File, item: &index::Item) -> (String, String) {
     let before = |other: &&index::Item| other.kind == ItemKind::Macro && other.range.end <= item.range.start;
-    let Some(found) = file.items.iter().filter(before).next_back() else { return Default::default() };
+    let Some(found) = file.items.iter().rfind(before) else { return Default::default() };
     (format!("{}\n", file.slice(&found.range)), format!("\n#undef {}", found.keys[0].text()))
 }
 
