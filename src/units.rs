@@ -99,3 +99,19 @@ impl fmt::Debug for Comm {
         write!(f, "{:?}", self.to_string())
     }
 }
+
+/// A time of the trace as ftrace prints it: seconds with six decimals, the rest cut.
+pub fn seconds(ns: u64) -> String {
+    format!("{}.{:06}", ns / 1_000_000_000, ns % 1_000_000_000 / 1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_print_as_ftrace_prints_them() {
+        assert_eq!(seconds(7_392_517_999), "7.392517");
+        assert_eq!(seconds(1), "0.000000");
+    }
+}

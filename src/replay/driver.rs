@@ -345,6 +345,8 @@ fn decide(
 
 fn count_column(column: &mut Column, row: &Row, decision: &Decision, wrong: bool) {
     let kind = row.recorded.wakeup.kind;
+    let class = Class::of(decision.leaned_on);
+    *column.classes.of(kind).entry(class).or_default() += 1;
     column.sis += decision.sis;
     column.probes += u64::from(decision.probes);
     column.mask_ops += u64::from(decision.mask_ops);
@@ -355,7 +357,6 @@ fn count_column(column: &mut Column, row: &Row, decision: &Decision, wrong: bool
         column.wrong_example.get_or_insert(row.recorded.number);
     }
     if let Some(same) = row.choice.is(decision) {
-        let class = Class::of(decision.leaned_on);
         column.agreement.of(kind).of(class).add(same);
         if !same && class == Class::Known {
             column.disagreement_example.get_or_insert(row.recorded.number);

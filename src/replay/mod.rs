@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Trace × implementations → comparisons.
 //!
-//! [`Driver`] is the pure middle: notices in, totals out, memory bounded. Files, threads and progress are at the edge.
+//! [`Driver`] is the pure middle: notices in, totals out, memory bounded. [`run`] is the edge: files, threads, progress.
 
 pub mod driver;
+pub mod error;
 pub mod filter;
 pub mod outcome;
+pub mod recording;
+pub mod run;
+pub mod setup;
 pub mod totals;
 
 pub use driver::{Choice, Contestant, Driver, Explained, Finished, Row};
+pub use error::ReplayError;
 pub use filter::Filter;
 pub use outcome::{Outcome, RecordedModel, Recording, Setup};
+pub use setup::Options;
 pub use totals::{Role, Totals};

@@ -34,6 +34,11 @@ impl<T> ByKind<T> {
         }
     }
 
+    /// The values with their kind.
+    pub fn kinds(&self) -> [(WakeKind, &T); 3] {
+        [(WakeKind::Ttwu, &self.wakeups), (WakeKind::Fork, &self.forks), (WakeKind::Exec, &self.execs)]
+    }
+
     /// The values with the plural of their kind's name.
     pub fn named(&self) -> [(&'static str, &T); 3] {
         [("wakeups", &self.wakeups), ("forks", &self.forks), ("execs", &self.execs)]
@@ -348,6 +353,8 @@ pub struct Column {
     pub probes: u64,
     /// cpumask_and() and cpumask_andnot() calls over all decisions.
     pub mask_ops: u64,
+    /// Decisions by how well they were known.
+    pub classes: ByKind<BTreeMap<Class, u64>>,
     /// Decisions outside of the wakee's affinity.
     pub wrong: ByKind<u64>,
     /// The first of them.
@@ -371,6 +378,7 @@ impl Column {
             sis: SisCounters::default(),
             probes: 0,
             mask_ops: 0,
+            classes: ByKind::default(),
             wrong: ByKind::default(),
             wrong_example: None,
             faults: 0,
@@ -388,6 +396,9 @@ impl Column {
         self.sis += other.sis;
         self.probes += other.probes;
         self.mask_ops += other.mask_ops;
+        for (kind, counts) in other.classes.kinds() {
+            counts.iter().for_each(|(&class, n)| *self.classes.of(kind).entry(class).or_default() += n);
+        }
         self.wrong += other.wrong;
         self.faults += other.faults;
         other.exits.iter().for_each(|(&exit, n)| *self.exits.entry(exit).or_default() += n);
@@ -499,6 +510,19 @@ impl Totals {
             self.comparisons[at].absorb(theirs, file);
         }
         self.always_prev += other.always_prev;
+    }
+}
+
+/// The reason for which a waking led to no decision.
+pub fn reason(why: Why) -> &'static str {
+    match why {
+        Why::Current => "wakes itself",
+        Why::StillQueued => "still queued",
+        Why::OnCpu => "still switching out",
+        Why::Bound => "may run on one CPU only",
+        Why::Unexplained => "not called (probe), reason unknown",
+        Why::NotFair => "not a fair task",
+        Why::Unknown => "state not known yet",
     }
 }
 

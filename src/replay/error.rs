@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Why a recording is not replayed.
+
+use crate::topology::LoadError;
+
+/// Why a recording is not replayed: the object, what was found, what was expected, what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The file cannot be read, or is no trace.
+    #[error(transparent)]
+    Read(#[from] tracecmd_parse::Error),
+    /// The file cannot be read a second time.
+    #[error("{file}: cannot be read for its checksum ({reason}); expected a regular file")]
+    Checksum {
+        /// The file.
+        file: String,
+        /// The system's reason.
+        reason: String,
+    },
+    /// Nothing in it.
+    #[error("{file}: no events at all{}; expected sched events; record again, and longer",
+        if gaps.is_empty() { String::new() } else { format!(" ({gaps})") })]
+    NoEvents {
+        /// The file.
+        file: String,
+        /// What is cut or damaged.
+        gaps: String,
+    },
+    /// Events, but not those that a replay needs.
+    #[error(
+        "{file}: no {missing} among its {events} events (most: {found}); record with: trace-cmd record -e sched_switch \
+         -e sched_waking -e sched_wakeup -e sched_wakeup_new -e sched_migrate_task -e sched_process_fork \
+         -e sched_process_exec -e sched_process_exit"
+    )]
+    NotRecorded {
+        /// The file.
+        file: String,
+        /// Which events are missing.
+        missing: &'static str,
+        /// How many there are.
+        events: u64,
+        /// The most frequent ones.
+        found: String,
+    },
+    /// No topology.
+    #[error("topology {0}")]
+    Topology(#[from] LoadError),
+    /// A topology of another machine.
+    #[error(
+        "topology {topology}: {found}, but {file} was recorded on {expected}; give that machine's own with --topology"
+    )]
+    OtherMachine {
+        /// Where the topology comes from.
+        topology: String,
+        /// Its CPUs.
+        found: String,
+        /// The recording.
+        file: String,
+        /// Its CPUs.
+        expected: String,
+    },
+    /// Output cannot be written.
+    #[error("{what}: cannot be written ({reason})")]
+    Write {
+        /// To where.
+        what: String,
+        /// The system's reason.
+        reason: String,
+        /// Whether nobody reads it any more.
+        closed: bool,
+    },
+    /// There is no such decision.
+    #[error("{file}: no decision {number}; {found}")]
+    NoDecision {
+        /// The recording.
+        file: String,
+        /// What was asked for.
+        number: String,
+        /// What there is.
+        found: String,
+    },
+}
+
+impl ReplayError {
+    /// From an error of writing to `what`.
+    pub fn write(what: &str, error: &std::io::Error) -> Self {
+        let closed = error.kind() == std::io::ErrorKind::BrokenPipe;
+        Self::Write { what: what.to_owned(), reason: error.to_string(), closed }
+    }
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A recording opened: what it is, checked for what a replay needs, and walked a second time for the replay itself.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+use tracecmd_parse::{Item, Select, TraceFile, TraceReader};
+
+use crate::replay::error::ReplayError;
+use crate::replay::outcome::Recording;
+use crate::trace::{Decoder, Event, EventKind, Summary};
+use crate::units::Cpu;
+
+/// Events between two looks at the clock of a progress bar.
+const TICK: u64 = 4096;
+
+/// An opened recording.
+pub struct Source {
+    path: PathBuf,
+    reader: TraceFile,
+    decoder: Decoder,
+    select: Select,
+    /// What the first pass counted.
+    pub summary: Summary,
+    /// Parts of the file that are cut or damaged.
+    gaps: Vec<String>,
+    /// The first event of each CPU.
+    pub first_events: Vec<Event>,
+    /// Decisions can be told: the entry probe of select_task_rq_fair() was recorded.
+    pub has_sis_in: bool,
+    /// sched_migrate_task was recorded, or could have been.
+    pub has_migrate: bool,
+}
+
+impl Source {
+    /// Opens `path` and counts what is in it.
+    ///
+    /// # Errors
+    /// The reader's, and [`ReplayError::NoEvents`], [`ReplayError::NotRecorded`] where a replay has nothing to work with.
+    pub fn open(path: &Path, buffer: Option<&str>) -> Result<Self, ReplayError> {
+        let reader = TraceFile::open(path)?;
+        let decoder = Decoder::new(reader.formats());
+        let select = buffer.map_or_else(Select::top, Select::buffer);
+        let mut source = Self {
+            path: path.to_owned(),
+            summary: Summary::new(reader.meta()),
+            reader,
+            decoder,
+            select,
+            gaps: Vec::new(),
+            first_events: Vec::new(),
+            has_sis_in: false,
+            has_migrate: false,
+        };
+        source.survey()?;
+        source.check()?;
+        Ok(source)
+    }
+
+    fn survey(&mut self) -> Result<(), ReplayError> {
+        let mut first: BTreeMap<Cpu, Event> = BTreeMap::new();
+        let mut cursor = self.reader.cursor(&self.select)?;
+        while let Some(item) = cursor.next()? {
+            match item {
+                Item::Event(raw) => {
+                    let event = self.decoder.decode(&raw);
+                    self.summary.event(&raw, &event);
+                    self.has_sis_in |= matches!(event.kind, EventKind::SisIn(_));
+                    self.has_migrate |= matches!(event.kind, EventKind::Migrate { .. });
+                    first.entry(event.cpu).or_insert(event);
+                }
+                Item::Lost { cpu, count, .. } => {
+                    if let Some(cpu) = usize::try_from(cpu).ok().and_then(Cpu::new) {
+                        self.summary.lost(cpu, count);
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.gaps = cursor.summary().gaps.iter().map(ToString::to_string).collect();
+        self.first_events = first.into_values().collect();
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), ReplayError> {
+        let file = || self.path.display().to_string();
+        let events = self.summary.events;
+        if events == 0 {
+            return Err(ReplayError::NoEvents { file: file(), gaps: self.gaps.join("; ") });
+        }
+        let counts = self.summary.by_name(self.reader.formats());
+        let recorded = |event: &str| counts.get(&format!("sched:{event}")).copied().unwrap_or(0) > 0;
+        let missing = if !recorded("sched_switch") {
+            "sched_switch"
+        } else if !recorded("sched_waking") && !recorded("sched_wakeup") {
+            "sched_waking and sched_wakeup"
+        } else {
+            return Ok(());
+        };
+        let mut found: Vec<(u64, String)> = counts.into_iter().map(|(name, n)| (n, name)).collect();
+        found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        let found: Vec<String> = found.into_iter().take(3).map(|(n, name)| format!("{n} {name}")).collect();
+        Err(ReplayError::NotRecorded { file: file(), missing, events, found: found.join(", ") })
+    }
+
+    /// The reader.
+    pub fn reader(&self) -> &TraceFile {
+        &self.reader
+    }
+
+    /// The path as it was given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Every event once more, in order; `tick` hears now and then how many there were.
+    ///
+    /// # Errors
+    /// The reader's. `each` ends the walk with `false`.
+    pub fn walk(&self, mut each: impl FnMut(&Event) -> bool, mut tick: impl FnMut(u64)) -> Result<(), ReplayError> {
+        let mut cursor = self.reader.cursor(&self.select)?;
+        let mut events = 0;
+        while let Some(item) = cursor.next()? {
+            let event = match item {
+                Item::Event(raw) => {
+                    events += 1;
+                    Some(self.decoder.decode(&raw))
+                }
+                Item::Lost { cpu, ts_ns, count } => Decoder::lost(cpu, ts_ns, count),
+                _ => None,
+            };
+            if event.is_some_and(|event| !each(&event)) {
+                break;
+            }
+            if events % TICK == 0 {
+                tick(events);
+            }
+        }
+        tick(events);
+        Ok(())
+    }
+
+    /// What a report says about the recording.
+    ///
+    /// # Errors
+    /// Where the file cannot be read again for its checksum.
+    pub fn describe(&self) -> Result<Recording, ReplayError> {
+        let meta = self.reader.meta();
+        let (sha256, bytes) = checksum(&self.path)?;
+        let summary = &self.summary;
+        let uncounted = summary.losses > 0 && summary.lost_events == 0;
+        Ok(Recording {
+            file: self.path.display().to_string(),
+            sha256,
+            bytes,
+            kernel: meta.kernel_release().map(str::to_owned),
+            cpus: u64::from(meta.cpus),
+            clock: meta.clock.clone(),
+            events: summary.events,
+            first_ns: summary.first_ns.unwrap_or(0),
+            last_ns: summary.last_ns.unwrap_or(0),
+            lost_events: if uncounted { None } else { Some(summary.lost_events) },
+            notes: self.notes(),
+        })
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let summary = &self.summary;
+        let mut notes: Vec<String> = self.gaps.iter().map(|gap| format!("cut or damaged: {gap}")).collect();
+        if summary.losses > 0 {
+            let count =
+                if summary.lost_events > 0 { format!(", {} events", summary.lost_events) } else { String::new() };
+            notes.push(format!("events were lost at {} places{count}: state is unknown after each", summary.losses));
+        }
+        let unmarked: u64 = summary.cpus.values().map(|cpu| cpu.unmarked_breaks).sum();
+        if unmarked > 0 {
+            notes.push(format!(
+                "{unmarked} sched_switch events contradict the one before on their CPU: events are missing there \
+                 though nothing marks it"
+            ));
+        }
+        if summary.malformed > 0 {
+            notes.push(format!("{} events are cut off or impossible and were passed over", summary.malformed));
+        }
+        if !self.has_migrate {
+            notes.push("no sched_migrate_task: choices come from sched_wakeup alone".to_owned());
+        }
+        let counts = summary.by_name(self.reader.formats());
+        if !counts.contains_key("sched:sched_waking") {
+            notes.push(
+                "no sched_waking: the waking CPU is known only for wakeups that were not queued remotely".to_owned(),
+            );
+        }
+        if self.reader.meta().clock_is_ns() == Some(false) {
+            notes.push("the trace clock does not count nanoseconds: times and averages are not true".to_owned());
+        }
+        notes
+    }
+}
+
+fn checksum(path: &Path) -> Result<(String, u64), ReplayError> {
+    let broken =
+        |error: std::io::Error| ReplayError::Checksum { file: path.display().to_string(), reason: error.to_string() };
+    let mut file = File::open(path).map_err(broken)?;
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 64 * 1024];
+    let mut bytes = 0;
+    loop {
+        let n = file.read(&mut buffer).map_err(broken)?;
+        if n == 0 {
+            break;
+        }
+        hash.update(&buffer[..n]);
+        bytes += n as u64;
+    }
+    let hex = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok((hex, bytes))
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Recordings → outcomes: files, threads, decisions as they come. The only place with threads.
+
+use std::io::{BufWriter, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+
+use crate::replay::driver::{Contestant, Driver, Explained, Row};
+use crate::replay::error::ReplayError;
+use crate::replay::filter::Filter;
+use crate::replay::outcome::Outcome;
+use crate::replay::recording::Source;
+use crate::replay::setup::{Bench, Options};
+
+/// Hears how far the replay of a file is: events done, events in all.
+pub trait Progress: Sync {
+    /// The replay of `file` has done `events` of `all`.
+    fn at(&self, file: &Path, events: u64, all: u64);
+}
+
+/// Makes the text of one decision: the file's name, the decision, the implementations.
+pub type DecisionLine = fn(&str, &Row, &[Contestant]) -> String;
+
+/// Makes the filter of a recording, whose first event is at that time, ns.
+pub type FilterOf<'a> = &'a (dyn Fn(u64) -> Filter + Sync);
+
+/// What to do with each recording.
+pub struct Job<'a> {
+    /// How to replay.
+    pub options: &'a Options,
+    /// Which decisions count.
+    pub filter: FilterOf<'a>,
+    /// How that was asked for.
+    pub filters: &'a [String],
+    /// Who hears of progress.
+    pub progress: &'a dyn Progress,
+}
+
+/// Replays `files`, several at a time, and gives their outcomes in order. `decisions` gets every decision's line, file
+/// by file.
+///
+/// # Errors
+/// The first file's that cannot be replayed.
+pub fn replay(
+    files: &[PathBuf],
+    job: &Job<'_>,
+    threads: Option<usize>,
+    line: DecisionLine,
+    decisions: Option<(&str, &mut (dyn Write + Send))>,
+) -> Result<Vec<Outcome>, ReplayError> {
+    let Some((name, out)) = decisions else {
+        return parallel(files, threads, |file| one(file, job, &mut |_, _, _| Ok(())));
+    };
+    let written = |error: std::io::Error| ReplayError::write(name, &error);
+    if let [file] = files {
+        let mut out = BufWriter::new(out);
+        let outcome = one(file, job, &mut |file, row, all| writeln!(out, "{}", line(file, row, all)).map_err(written))?;
+        out.flush().map_err(written)?;
+        return Ok(vec![outcome]);
+    }
+    let spooled = parallel(files, threads, |file| {
+        let mut spool = BufWriter::new(tempfile::tempfile().map_err(written)?);
+        let outcome =
+            one(file, job, &mut |file, row, all| writeln!(spool, "{}", line(file, row, all)).map_err(written))?;
+        let mut spool = spool.into_inner().map_err(|error| written(error.into_error()))?;
+        spool.rewind().map_err(written)?;
+        Ok((outcome, spool))
+    })?;
+    let mut outcomes = Vec::with_capacity(spooled.len());
+    for (outcome, mut spool) in spooled {
+        std::io::copy(&mut spool, out).map_err(written)?;
+        outcomes.push(outcome);
+    }
+    out.flush().map_err(written)?;
+    Ok(outcomes)
+}
+
+/// `each` file, in order at the end. Files are independent, so the number of threads changes nothing but the time.
+fn parallel<T: Send>(
+    files: &[PathBuf],
+    threads: Option<usize>,
+    each: impl Fn(&Path) -> Result<T, ReplayError> + Sync,
+) -> Result<Vec<T>, ReplayError> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build();
+    // Collected first: which error comes first must not depend on the threads either.
+    let results: Vec<Result<T, ReplayError>> = match pool {
+        Ok(pool) => pool.install(|| files.par_iter().map(|file| each(file)).collect()),
+        Err(_) => files.iter().map(|file| each(file)).collect(),
+    };
+    results.into_iter().collect()
+}
+
+type Sink<'a> = &'a mut dyn FnMut(&str, &Row, &[Contestant]) -> Result<(), ReplayError>;
+
+fn one(file: &Path, job: &Job<'_>, sink: Sink<'_>) -> Result<Outcome, ReplayError> {
+    let source = Source::open(file, job.options.buffer.as_deref())?;
+    let Bench { mut machine, contestants, mut setup, notes } = Bench::new(&source, job.options)?;
+    let mut recording = source.describe()?;
+    recording.notes.extend(notes);
+    let filter = (job.filter)(recording.first_ns);
+    let mut failed = None;
+    let name = recording.file.clone();
+    let mut driver = Driver::new(contestants, filter, |row, contestants| {
+        if failed.is_none() {
+            failed = sink(&name, row, contestants).err();
+        }
+    });
+    source.walk(
+        |event| {
+            machine.apply(event, &mut |state, notice| driver.notice(state, &notice));
+            true
+        },
+        |events| job.progress.at(file, events, recording.events),
+    )?;
+    machine.finish(&mut |state, notice| driver.notice(state, &notice));
+    let finished = driver.finish();
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    setup.facts = finished.facts;
+    setup.filters = job.filters.to_vec();
+    Ok(Outcome { recording, setup, totals: finished.totals })
+}
+
+/// One explained decision with what the report says around it.
+pub struct Explanation {
+    /// The decision.
+    pub explained: Explained,
+    /// How it was replayed.
+    pub setup: crate::replay::Setup,
+    /// Spec and role of each implementation.
+    pub columns: Vec<(String, crate::replay::Role)>,
+}
+
+/// Which decision to explain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// By its number.
+    Number(u64),
+    /// The nearest one of a time, given the time of the first event; of a wakee if told.
+    Nearest {
+        /// The time, ns of the trace's clock.
+        ts_ns: u64,
+        /// The wakee.
+        pid: Option<crate::units::Pid>,
+    },
+}
+
+/// Replays `file` until decision `which` and its recorded choice.
+///
+/// # Errors
+/// As [`replay`], and [`ReplayError::NoDecision`].
+pub fn explain(
+    file: &Path,
+    options: &Options,
+    which: impl FnOnce(u64) -> Which,
+    progress: &dyn Progress,
+) -> Result<Explanation, ReplayError> {
+    let source = Source::open(file, options.buffer.as_deref())?;
+    let number = match which(source.summary.first_ns.unwrap_or(0)) {
+        Which::Number(number) => number,
+        Which::Nearest { ts_ns, pid } => nearest(&source, options, ts_ns, pid)?,
+    };
+    let Bench { mut machine, contestants, mut setup, .. } = Bench::new(&source, options)?;
+    let columns = contestants.iter().map(|one| (one.implementation.name().to_owned(), one.role)).collect();
+    let mut driver = Driver::new(contestants, Filter::default(), |_, _| ());
+    driver.watch(number);
+    let all = source.summary.events;
+    source.walk(
+        |event| {
+            machine.apply(event, &mut |state, notice| driver.notice(state, &notice));
+            !driver.is_watched_settled()
+        },
+        |events| progress.at(file, events, all),
+    )?;
+    let finished = driver.finish();
+    setup.facts = finished.facts;
+    let decisions = finished.totals.decisions.sum();
+    let explained = finished.explained.ok_or_else(|| ReplayError::NoDecision {
+        file: file.display().to_string(),
+        number: number.to_string(),
+        found: format!("the recording has {decisions}, numbered from 1"),
+    })?;
+    Ok(Explanation { explained, setup, columns })
+}
+
+/// The decision nearest to a time. Wakings without a decision are told in the error.
+fn nearest(source: &Source, options: &Options, ts_ns: u64, pid: Option<crate::units::Pid>) -> Result<u64, ReplayError> {
+    use crate::machine::Notice;
+    /// Further away than this it is another wakeup.
+    const FAR_NS: u64 = 1_000_000;
+    let Bench { mut machine, .. } = Bench::new(source, options)?;
+    let mut best: Option<(u64, u64)> = None;
+    let mut other: Option<(u64, crate::machine::Why)> = None;
+    source.walk(
+        |event| {
+            machine.apply(event, &mut |_, notice| match notice {
+                Notice::Wakeup(recorded) if pid.is_none_or(|pid| pid == recorded.pid) => {
+                    let away = recorded.ts_ns.abs_diff(ts_ns);
+                    if best.is_none_or(|(nearest, _)| away < nearest) {
+                        best = Some((away, recorded.number));
+                    }
+                }
+                Notice::NotSelected { ts_ns: at, pid: who, why, .. } if pid.is_none_or(|pid| pid == who) => {
+                    let away = at.abs_diff(ts_ns);
+                    if other.is_none_or(|(nearest, _)| away < nearest) {
+                        other = Some((away, why));
+                    }
+                }
+                _ => {}
+            });
+            true
+        },
+        |_| (),
+    )?;
+    let found = match (best, other) {
+        (Some((away, number)), other) if away <= FAR_NS && other.is_none_or(|(nearer, _)| away <= nearer) => {
+            return Ok(number);
+        }
+        (_, Some((away, why))) if away <= FAR_NS => {
+            format!("the waking there led to none: {}", crate::replay::totals::reason(why))
+        }
+        (Some((away, number)), _) => {
+            format!("the nearest is number {number}, {:.6} s away", away as f64 / 1e9)
+        }
+        (None, _) => "the recording has none of that task".to_owned(),
+    };
+    let seconds = crate::units::seconds(ts_ns);
+    let number = match pid {
+        Some(pid) => format!("of task {pid} at {seconds}"),
+        None => format!("at {seconds}"),
+    };
+    Err(ReplayError::NoDecision { file: source.path().display().to_string(), number, found })
+}

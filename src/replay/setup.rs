@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! From what a user asks and what a recording is, to a machine and its implementations.
+
+use std::sync::Arc;
+
+use crate::fair::{Model, ModelSpec, SchedFeat, model_of};
+use crate::machine::{Machine, MachineConfig};
+use crate::replay::driver::Contestant;
+use crate::replay::error::ReplayError;
+use crate::replay::outcome::{RecordedModel, Setup};
+use crate::replay::recording::Source;
+use crate::replay::totals::Role;
+use crate::topology::{self, Loaded, TopologySource};
+
+/// How to replay, the same for every recording.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The recorded machine; `None`: what lies beside the recording, else a guess.
+    pub topology: Option<TopologySource>,
+    /// The baseline.
+    pub baseline: ModelSpec,
+    /// The patched implementations.
+    pub patched: Vec<ModelSpec>,
+    /// Treat recordings as if they had no probes.
+    pub ignore_probes: bool,
+    /// Where no probe tells the sync flag: set.
+    pub assume_sync: bool,
+    /// Jiffies per second; `None`: the snapshot's, else 250.
+    pub hz: Option<u32>,
+    /// Declared cost of one idle check in a scan, ns.
+    pub scan_cost_ns: u64,
+    /// The trace buffer; `None`: the top one.
+    pub buffer: Option<String>,
+}
+
+/// One recording's machine with its implementations, ready to run.
+pub struct Bench {
+    /// The machine.
+    pub machine: Machine,
+    /// The baseline, the patched ones, the model of the recorded kernel.
+    pub contestants: Vec<Contestant>,
+    /// What the report says of it.
+    pub setup: Setup,
+    /// What else is worth a note.
+    pub notes: Vec<String>,
+}
+
+impl Bench {
+    /// Prepares the replay of `source`.
+    ///
+    /// # Errors
+    /// Where there is no topology, or one of another machine.
+    pub fn new(source: &Source, options: &Options) -> Result<Self, ReplayError> {
+        use tracecmd_parse::TraceReader;
+        let kernel = source.reader().meta().kernel_release();
+        let loaded = load(source, options, kernel)?;
+        check_machine(source, &loaded)?;
+        let (config, hz_source) = config(source, options, &loaded, kernel);
+        let topology = Arc::new(loaded.topology.clone());
+        let mut contestants = vec![contestant(Role::Baseline, options.baseline, &loaded, options)];
+        contestants.extend(options.patched.iter().map(|&spec| contestant(Role::Patched, spec, &loaded, options)));
+        let recorded = kernel.and_then(|kernel| model_of(version(&loaded, kernel))).map(|model| {
+            let spec = model.spec.with_features(features(&loaded, model.spec.features()));
+            contestants.push(contestant(Role::Recorded, spec, &loaded, options));
+            RecordedModel { spec: spec.to_string(), exact: model.exact, why: model.why }
+        });
+        let setup = Setup {
+            topology: topology::draw::summary(&loaded.topology),
+            topology_source: topology_source(source, &loaded),
+            baseline: options.baseline.to_string(),
+            patched: options.patched.iter().map(ToString::to_string).collect(),
+            recorded,
+            facts: 0,
+            hz: config.hz,
+            hz_source,
+            scan_cost_ns: options.scan_cost_ns,
+            ignore_probes: options.ignore_probes,
+            filters: Vec::new(),
+        };
+        let mut notes = Vec::new();
+        if matches!(loaded.source, TopologySource::Guess(_)) {
+            notes.extend(loaded.notes.iter().cloned());
+        }
+        let mut machine = Machine::new(topology, config);
+        source.first_events.iter().for_each(|event| machine.prime(event));
+        Ok(Self { machine, contestants, setup, notes })
+    }
+}
+
+fn load(source: &Source, options: &Options, kernel: Option<&str>) -> Result<Loaded, ReplayError> {
+    use tracecmd_parse::TraceReader;
+    let release = kernel.and_then(topology::Release::parse);
+    let cpus = source.reader().meta().cpus as usize;
+    let highest = source.summary.cpus.keys().last().map_or(0, |cpu| cpu.index() + 1);
+    let from = options
+        .topology
+        .clone()
+        .or_else(|| TopologySource::beside(source.path()))
+        .unwrap_or_else(|| TopologySource::Guess(cpus.max(highest)));
+    Ok(topology::load_for(&from, release)?)
+}
+
+fn topology_source(source: &Source, loaded: &Loaded) -> String {
+    match &loaded.source {
+        TopologySource::Guess(_) => "guessed from the number of CPUs".to_owned(),
+        from if TopologySource::beside(source.path()).as_ref() == Some(from) => match from {
+            TopologySource::Path(path) => {
+                let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+                format!("from {name} beside the recording")
+            }
+            from => format!("from {from}"),
+        },
+        from => format!("from {from}"),
+    }
+}
+
+/// A recording's CPUs must be those of the topology: at least its online ones, at most its possible ones.
+fn check_machine(source: &Source, loaded: &Loaded) -> Result<(), ReplayError> {
+    use tracecmd_parse::TraceReader;
+    let cpus = source.reader().meta().cpus;
+    let highest = source.summary.cpus.keys().last().map_or(0, |cpu| cpu.index());
+    let topology = &loaded.topology;
+    let fits = topology.online().weight() <= cpus && cpus as usize <= topology.nr_cpu_ids();
+    if (cpus == 0 || fits) && highest < topology.nr_cpu_ids() {
+        return Ok(());
+    }
+    let expected = if highest < topology.nr_cpu_ids() {
+        format!("{cpus} CPUs")
+    } else {
+        format!("{cpus} CPUs (it has events of CPU {highest})")
+    };
+    Err(ReplayError::OtherMachine {
+        topology: loaded.source.to_string(),
+        found: format!("{} CPUs", topology.online().weight()),
+        file: source.path().display().to_string(),
+        expected,
+    })
+}
+
+fn config(source: &Source, options: &Options, loaded: &Loaded, kernel: Option<&str>) -> (MachineConfig, String) {
+    let (hz, hz_source) = match (options.hz, loaded.snapshot.hz) {
+        (Some(hz), _) => (hz, "as given"),
+        (None, Some(hz)) => (hz, "from the topology snapshot"),
+        (None, None) => (250, "assumed"),
+    };
+    let default = MachineConfig::default();
+    let max_idle = loaded.snapshot.max_idle_balance_cost_ns.iter().copied().collect::<Option<Vec<u64>>>();
+    let config = MachineConfig {
+        hz,
+        release: kernel.and_then(|kernel| kernel.parse().ok()).unwrap_or(default.release),
+        ignore_probes: options.ignore_probes,
+        assumed_sync: options.assume_sync,
+        has_sis_in: source.has_sis_in,
+        has_migrate: source.has_migrate,
+        max_idle_balance_cost_ns: max_idle.unwrap_or_default(),
+    };
+    (config, hz_source.to_owned())
+}
+
+fn contestant(role: Role, spec: ModelSpec, loaded: &Loaded, options: &Options) -> Contestant {
+    let mut model = Model::new(spec, &loaded.topology);
+    model.hidden.clock.probe_ns = options.scan_cost_ns;
+    Contestant { role, implementation: Box::new(model) }
+}
+
+/// The features that the snapshot of the recorded kernel tells, else the model's own.
+fn features(loaded: &Loaded, own: SchedFeat) -> SchedFeat {
+    let mut features = own;
+    for (name, feature) in SchedFeat::all().iter_names() {
+        if let Some(on) = loaded.snapshot.feature(name) {
+            features.set(feature, on);
+        }
+    }
+    features
+}
+
+/// What tells most of the recorded kernel: the snapshot's /proc/version, if it is of the kernel that the trace names. (A
+/// distribution's `uname -r` hides the stable version that its package has.)
+fn version<'a>(loaded: &'a Loaded, kernel: &'a str) -> &'a str {
+    match (&loaded.snapshot.kernel_version, &loaded.snapshot.kernel_release) {
+        (Some(version), Some(release)) if release == kernel => version,
+        _ => kernel,
+    }
+}
