@@ -104,7 +104,7 @@ pub fn explain(case: &Case, names: &[String], maker: &dyn Maker, width: usize) -
     }
     let mut world = World::new(case)?;
     let sides = names.iter().map(|name| maker.make(name, case, &world)).collect::<Result<Vec<_>, _>>()?;
-    let mut narrator = Narrator { sides, width, out: format!("{case:?}\n{LEGEND}\n") };
+    let mut narrator = Narrator { sides, width, out: format!("{case:?}\n{}\n", LEGEND.join("  ")) };
     let Ok(()) = world.begin(&mut narrator);
     for (at, event) in case.events.iter().enumerate() {
         narrator.out += &format!("\n{}\n", paint(HEADING, &format!("event {}: {event}", at + 1)));

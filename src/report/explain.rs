@@ -6,10 +6,10 @@ use crate::machine::{Inputs, Provenance};
 use crate::replay::driver::{Explained, Row};
 use crate::replay::totals::input_names;
 use crate::replay::{Role, Setup};
-use crate::report::layout::{Align, FAINT, HEADING, columns, indented, paint, seconds};
+use crate::report::layout::{Align, FAINT, HEADING, columns, indented, paint};
 use crate::report::picture::{LEGEND, picture};
 use crate::report::walks::{first_difference, lines, side_by_side, stacked};
-use crate::units::Cpu;
+use crate::units::{Cpu, seconds};
 use crate::wakeup::WakeKind;
 
 /// From this width on two walks stand side by side.
@@ -36,7 +36,8 @@ pub fn explain(file: &str, explained: &Explained, names: &Names, setup: &Setup, 
     out += &format!("\n{}\n", paint(HEADING, "machine"));
     let marks = marks(row);
     out += &indented(2, &picture(&explained.state, &marks, width.saturating_sub(2)));
-    out += &format!("  {}\n  {}\n", paint(FAINT, LEGEND), paint(FAINT, &mark_legend(names)));
+    out += &legend(&LEGEND.map(str::to_owned), width);
+    out += &legend(&mark_legend(names), width);
     out += &format!("\n{}\n", paint(HEADING, "decisions"));
     out += &decisions(row, names, setup);
     out += &walks(explained, names, width);
@@ -102,11 +103,26 @@ fn marks(row: &Row) -> Vec<(Cpu, char)> {
     marks
 }
 
-fn mark_legend(names: &Names) -> String {
+fn mark_legend(names: &Names) -> Vec<String> {
     let mut parts = vec!["p prev_cpu".to_owned(), "w the waking CPU".to_owned()];
     parts.extend(names.columns.iter().enumerate().map(|(at, (spec, _))| format!("{} {spec}", letter(at))));
     parts.push("* the recorded choice".to_owned());
-    parts.join("  ")
+    parts
+}
+
+/// Signs and their meaning, in lines of at most `width`.
+fn legend(parts: &[String], width: usize) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for part in parts {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + part.chars().count() + 4 <= width => {
+                *line += "  ";
+                *line += part;
+            }
+            _ => lines.push(part.clone()),
+        }
+    }
+    lines.iter().map(|line| format!("  {}\n", paint(FAINT, line))).collect()
 }
 
 fn decisions(row: &Row, names: &Names, setup: &Setup) -> String {

@@ -89,7 +89,7 @@ pub fn count(n: u64) -> String {
     text
 }
 
-/// `part` of `whole` in percent: `12.3 %`, with two decimals where one would hide a difference from 0 or 100; `-` of
+/// `part` of `whole` in percent: `12.3%`, with two decimals where one would hide a difference from 0 or 100; `-` of
 /// nothing.
 pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
@@ -98,14 +98,9 @@ pub fn percent(part: u64, whole: u64) -> String {
     let value = 100.0 * part as f64 / whole as f64;
     let near_end = (part > 0 && value < 1.0) || (part < whole && value > 99.0);
     match near_end {
-        true => format!("{value:.2} %"),
-        false => format!("{value:.1} %"),
+        true => format!("{value:.2}%"),
+        false => format!("{value:.1}%"),
     }
-}
-
-/// A time of the trace as ftrace prints it: seconds with six decimals (nine where `nanos`).
-pub fn seconds(ns: u64) -> String {
-    format!("{}.{:06}", ns / 1_000_000_000, ns % 1_000_000_000 / 1_000)
 }
 
 /// `one` or `many` after a count: `1 CPU`, `1,024 CPUs`.
@@ -128,11 +123,11 @@ mod tests {
     #[test]
     fn percents_never_round_a_difference_away() {
         assert_eq!(percent(0, 0), "-");
-        assert_eq!(percent(0, 7), "0.0 %");
-        assert_eq!(percent(7, 7), "100.0 %");
-        assert_eq!(percent(1, 3), "33.3 %");
-        assert_eq!(percent(1, 2000), "0.05 %");
-        assert_eq!(percent(1999, 2000), "99.95 %");
+        assert_eq!(percent(0, 7), "0.0%");
+        assert_eq!(percent(7, 7), "100.0%");
+        assert_eq!(percent(1, 3), "33.3%");
+        assert_eq!(percent(1, 2000), "0.05%");
+        assert_eq!(percent(1999, 2000), "99.95%");
     }
 
     #[test]
@@ -152,10 +147,5 @@ mod tests {
         assert!(text.lines().count() > 3, "{text}");
         assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
         assert!(text.lines().nth(1).expect("a second line").starts_with("              word"), "{text}");
-    }
-
-    #[test]
-    fn times_print_as_ftrace_prints_them() {
-        assert_eq!(seconds(7_392_517_999), "7.392517");
     }
 }

@@ -10,8 +10,8 @@ use crate::machine::{Inputs, State};
 use crate::units::Cpu;
 
 /// Legend of the signs.
-pub const LEGEND: &str =
-    ". idle  # busy (#2: two tasks)  + queued, not running yet  ~ wakeup pending  ? not known  x offline";
+pub const LEGEND: [&str; 6] =
+    [". idle", "# busy (#2: two tasks)", "+ queued, not running yet", "~ wakeup pending", "? not known", "x offline"];
 
 /// The picture of `state` in lines of at most `width` columns; `marks` are put behind their CPUs' signs.
 pub fn picture(state: &State, marks: &[(Cpu, char)], width: usize) -> String {

@@ -3,12 +3,12 @@
 
 use std::fmt::Write;
 
-use crate::compare::{Difference, Distance, Load, Outside};
-use crate::machine::Why;
-use crate::replay::totals::{Comparison, Group, InputUse, Role, Totals};
+use crate::compare::{Class, Difference, Distance, Load, Outside};
+use crate::replay::totals::{Column, Comparison, Group, InputUse, Role, Totals, reason};
 use crate::replay::{Outcome, Setup};
-use crate::report::layout::{Align, BAD, FAINT, HEADING, columns, count, counted, indented, paint, percent, seconds};
+use crate::report::layout::{Align, BAD, FAINT, HEADING, columns, count, counted, indented, paint, percent};
 use crate::report::sis::{self, Value};
+use crate::units::seconds;
 
 /// Differences that a report lists; the rest is summed up in a line.
 const GROUPS_LISTED: usize = 12;
@@ -151,19 +151,6 @@ fn decisions(totals: &Totals) -> String {
     section("decisions") + &columns(2, &[Align::Left, Align::Right, Align::Right], &rows)
 }
 
-/// The reason for which a waking led to no decision.
-pub fn reason(why: Why) -> &'static str {
-    match why {
-        Why::Current => "wakes itself",
-        Why::StillQueued => "still queued",
-        Why::OnCpu => "still switching out",
-        Why::Bound => "may run on one CPU only",
-        Why::Unexplained => "not called (probe), reason unknown",
-        Why::NotFair => "not a fair task",
-        Why::Unknown => "state not known yet",
-    }
-}
-
 fn comparison(totals: &Totals, comparison: &Comparison, baseline: &str, files: &[&str]) -> String {
     let verdicts = comparison.verdicts.named();
     let shown: Vec<_> =
@@ -186,7 +173,7 @@ fn comparison(totals: &Totals, comparison: &Comparison, baseline: &str, files: &
     row("another CPU", &|tally| tally.different.sum(), true, true);
     row("  leaned on assumed inputs", &|tally| tally.different.assumed, true, false);
     row("  wrong: outside of cpus_ptr", &|tally| tally.wrong, true, false);
-    row("unknown: leaned on unknown inputs", &|tally| tally.unknown, true, true);
+    row("no verdict: unknown inputs", &|tally| tally.unknown, true, true);
     row("  placeholders gave another CPU", &|tally| tally.unknown_differs, true, false);
     let mut align = vec![Align::Left];
     align.extend(std::iter::repeat_n(Align::Right, 2 * shown.len()));
@@ -215,6 +202,12 @@ fn groups(comparison: &Comparison, files: &[&str]) -> String {
     }
     let mut out = "\n  differences\n".to_owned();
     out += &columns(2, &[Align::Right, Align::Left, Align::Wrap, Align::Left], &rows);
+    if sorted
+        .iter()
+        .any(|group| group.load.contains_key(&Load::CoreToSibling) || group.load.contains_key(&Load::SiblingToCore))
+    {
+        out += &format!("  {}\n", paint(FAINT, "core: a whole idle core; sibling: an idle thread beside a busy one"));
+    }
     if let Some(rest) = sorted.get(GROUPS_LISTED..).filter(|rest| !rest.is_empty()) {
         let n: u64 = rest.iter().map(|group| group.count.sum()).sum();
         let _ = writeln!(out, "  and {} in {} other pairs of returns (all in --format json)", count(n), rest.len());
@@ -249,8 +242,8 @@ fn load_name(load: Load) -> Option<&'static str> {
         Load::Alike => None,
         Load::IdleToBusy => Some("idle->busy"),
         Load::BusyToIdle => Some("busy->idle"),
-        Load::CoreToSibling => Some("idle core->sibling of a busy CPU"),
-        Load::SiblingToCore => Some("sibling of a busy CPU->idle core"),
+        Load::CoreToSibling => Some("core->sibling"),
+        Load::SiblingToCore => Some("sibling->core"),
     }
 }
 
@@ -289,14 +282,18 @@ fn counters(totals: &Totals, comparison: &Comparison) -> String {
     };
     let mut rows = vec![["SIS counters, modelled", "baseline", "patched", "change"].map(str::to_owned).to_vec()];
     let mut row = |name: &str, from: Value, to: Value| {
-        let change = sis::change(from, to).map_or_else(|| "-".to_owned(), |change| format!("{change:+.2} %"));
-        let change = if change == "+0.00 %" || change == "-0.00 %" { "0.00 %".to_owned() } else { change };
+        let change = sis::change(from, to).map_or_else(|| "-".to_owned(), |change| format!("{change:+.2}%"));
+        let change = if change == "+0.00%" || change == "-0.00%" { "0.00%".to_owned() } else { change };
         rows.push(vec![name.to_owned(), cell(from), cell(to), change]);
     };
     for ((name, from), (_, to)) in sis::rows(&baseline.sis).into_iter().zip(sis::rows(&patched.sis)) {
         row(name, from, to);
     }
     row("idle checks", Value::Count(baseline.probes), Value::Count(patched.probes));
+    let unknown = |column: &Column| column.classes.wakeups.get(&Class::Unknown).copied().unwrap_or(0);
+    if unknown(baseline) + unknown(patched) > 0 {
+        row("on unknown inputs", Value::Count(unknown(baseline)), Value::Count(unknown(patched)));
+    }
     format!("\n{}", columns(2, &[Align::Left, Align::Right, Align::Right, Align::Right], &rows))
 }
 
@@ -329,17 +326,17 @@ fn agreement(totals: &Totals, setup: &Setup) -> String {
     let mut example = None;
     if let Some(model) = totals.recorded().filter(|_| exact) {
         let wakeups = model.agreement.wakeups;
-        row(&format!("{}, wakeups", model.spec), wakeups.sum());
+        row(&format!("its model {}, wakeups", model.spec), wakeups.sum());
         row("  all inputs known", wakeups.known);
         row("  leaned on assumed inputs", wakeups.assumed);
         row("  leaned on unknown inputs", wakeups.unknown);
-        row(&format!("{}, forks", model.spec), model.agreement.forks.sum());
-        row(&format!("{}, execs", model.spec), model.agreement.execs.sum());
+        row("its model, forks", model.agreement.forks.sum());
+        row("its model, execs", model.agreement.execs.sum());
         example = model.disagreement_example;
     }
-    row("always prev_cpu, wakeups", totals.always_prev.wakeups);
+    row("trivially: always prev_cpu", totals.always_prev.wakeups);
     for column in totals.columns.iter().filter(|column| column.role != Role::Recorded) {
-        row(&format!("{}, wakeups", column.spec), column.agreement.wakeups.sum());
+        row(&format!("compared here: {}", column.spec), column.agreement.wakeups.sum());
     }
     let mut out = section("agreement with the recorded kernel");
     out += &columns(2, &[Align::Left, Align::Right, Align::Right, Align::Right], &rows);
