@@ -18,8 +18,6 @@ pub mod scenario;
 pub mod shrink;
 pub mod topology;
 pub mod trace;
-#[cfg(feature = "tree")]
-pub mod tree;
 pub mod units;
 pub mod vectors;
 pub mod wakeup;

@@ -191,7 +191,7 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "TIME")]
     pub at: Option<TraceTime>,
     /// With --at: the wakee's thread id.
-    #[arg(long, value_name = "PID", requires = "at")]
+    #[arg(long, value_name = "PID", requires = "at", conflicts_with = "wakeup")]
     pub pid: Option<i32>,
     /// Width of the output. Default: the terminal's, else 100; below 100 walks are stacked.
     #[arg(long, value_name = "COLUMNS")]

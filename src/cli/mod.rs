@@ -3,16 +3,21 @@
 
 pub mod args;
 pub mod output;
+pub mod plan;
+mod progress;
+pub mod replay;
 pub mod values;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::cli::args::{Cli, Command, ListArgs};
+use crate::cli::args::{Cli, Command, ListArgs, TopologyArgs};
 use crate::cli::output::{Trouble, print};
-use crate::fair::RELEASES;
+use crate::cli::plan::{ExplainPlan, ReplayPlan};
+use crate::fair::{RELEASES, model_of};
 use crate::report::list;
+use crate::topology::{self, TopologySource};
 
 /// Trouble: what was asked could not be done.
 pub const EXIT_TROUBLE: u8 = 2;
@@ -48,14 +53,34 @@ fn run(command: Command) -> Result<ExitCode, Trouble> {
             clap_complete::generate(shell, &mut Cli::command(), "sisdiff", &mut script);
             print(&String::from_utf8_lossy(&script))?;
         }
-        Command::Replay(_) | Command::Explain(_) | Command::Topology(_) => {
-            return Err(Trouble::Usage("not built in yet".to_owned()));
-        }
+        Command::Replay(args) => return replay::replay(&ReplayPlan::new(*args)?),
+        Command::Explain(args) => replay::explain(&ExplainPlan::new(*args)?)?,
+        Command::Topology(args) => print(&topology_text(&args)?)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
+fn topology_text(args: &TopologyArgs) -> Result<String, Trouble> {
+    let release = match &args.kernel {
+        None => None,
+        Some(text) => Some(topology::Release::parse(text).ok_or_else(|| {
+            Trouble::Usage(format!(
+                "--kernel {text:?}: no kernel release; expected something like 6.1 or 6.1.0-57-amd64"
+            ))
+        })?),
+    };
+    let source = TopologySource::parse(args.source.as_deref().unwrap_or("live"));
+    let loaded = topology::load_for(&source, release).map_err(|error| Trouble::Replay(error.into()))?;
+    Ok(topology::draw::describe(&loaded).trim_end().to_owned() + "\n")
+}
+
 fn list_text(args: &ListArgs) -> Result<String, Trouble> {
+    if let Some(uname) = &args.kernel {
+        let model = model_of(uname).ok_or_else(|| {
+            Trouble::Usage(format!("list: no kernel version in {uname:?}; expected what `uname -a` prints"))
+        })?;
+        return Ok(format!("{}: {}\n", model.spec, model.why));
+    }
     let Some(name) = &args.release else { return Ok(list::releases(RELEASES)) };
     match RELEASES.iter().find(|info| info.name == name) {
         Some(info) => Ok(list::release(info)),

@@ -4,6 +4,8 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use crate::replay::ReplayError;
+
 /// Why a command was not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum Trouble {
@@ -13,6 +15,9 @@ pub enum Trouble {
     /// The command line asks for something that there is not.
     #[error("{0}")]
     Usage(String),
+    /// A recording cannot be replayed.
+    #[error(transparent)]
+    Replay(ReplayError),
     /// Output cannot be written.
     #[error("{what}: cannot be written ({reason}); nothing more was done")]
     Write {
@@ -21,6 +26,15 @@ pub enum Trouble {
         /// The system's reason.
         reason: String,
     },
+}
+
+impl From<ReplayError> for Trouble {
+    fn from(error: ReplayError) -> Self {
+        match error {
+            ReplayError::Write { closed: true, .. } => Self::BrokenPipe,
+            error => Self::Replay(error),
+        }
+    }
 }
 
 impl Trouble {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Values of flags that are no plain numbers.
 
+use std::fmt;
 use std::str::FromStr;
 
 use crate::cpumask::Cpumask;
@@ -21,6 +22,18 @@ impl TraceTime {
             Self::Absolute(ns) => ns,
             Self::AfterStart(ns) => first_ns.saturating_add(ns),
         }
+    }
+}
+
+impl fmt::Display for TraceTime {
+    /// As it can be given again.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (sign, ns) = match self {
+            Self::Absolute(ns) => ("", ns),
+            Self::AfterStart(ns) => ("+", ns),
+        };
+        let text = format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
+        write!(f, "{sign}{}", text.trim_end_matches('0').trim_end_matches('.'))
     }
 }
 
@@ -119,6 +132,9 @@ mod tests {
         assert_eq!("12s".parse(), Ok(TraceTime::Absolute(12_000_000_000)));
         assert_eq!(".0000000019".parse(), Ok(TraceTime::Absolute(1)));
         assert_eq!(TraceTime::AfterStart(5).resolve(7), 12);
+        for text in ["7.421337", "+1.5", "12", "+0"] {
+            assert_eq!(text.parse::<TraceTime>().map(|time| time.to_string()), Ok(text.to_owned()));
+        }
         for bad in ["", "+", ".", "-1", "1.2.3", "1e3", "99999999999999", "½"] {
             assert!(bad.parse::<TraceTime>().is_err(), "{bad}");
         }

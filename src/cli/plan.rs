@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What the flags mean, validated. Nothing is done here.
+
+use std::path::PathBuf;
+
+use globset::GlobSetBuilder;
+
+use crate::cli::args::{ExplainArgs, FilterArgs, Format, ReplayArgs, SourceArgs};
+use crate::cli::output::Trouble;
+use crate::cli::values::{FailOn, TraceTime};
+use crate::fair::{ModelSpec, Spec};
+use crate::replay::run::Which;
+use crate::replay::{Filter, Options};
+use crate::topology::TopologySource;
+use crate::units::Pid;
+
+/// What `sisdiff replay` is to do.
+#[derive(Debug)]
+pub struct ReplayPlan {
+    /// The recordings.
+    pub files: Vec<PathBuf>,
+    /// How to replay them.
+    pub options: Options,
+    /// Which decisions count.
+    pub filter: FilterPlan,
+    /// Format of the report.
+    pub format: Format,
+    /// Where the report goes; `None`: stdout.
+    pub output: Option<PathBuf>,
+    /// Where decisions go.
+    pub decisions: Option<To>,
+    /// When to exit with 1.
+    pub fail_on: Option<FailOn>,
+    /// No report.
+    pub quiet: bool,
+    /// Recordings at a time; `None`: one per core.
+    pub threads: Option<usize>,
+}
+
+/// Where something is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum To {
+    /// Standard output.
+    Stdout,
+    /// A file.
+    File(PathBuf),
+}
+
+/// The filter before the recordings' times are known.
+#[derive(Debug, Clone)]
+pub struct FilterPlan {
+    since: Option<TraceTime>,
+    until: Option<TraceTime>,
+    base: Filter,
+    /// The conditions as they were given, for the report.
+    pub given: Vec<String>,
+}
+
+impl FilterPlan {
+    /// The filter of a recording whose first event is at `first_ns`.
+    pub fn of(&self, first_ns: u64) -> Filter {
+        Filter {
+            since_ns: self.since.map(|time| time.resolve(first_ns)),
+            until_ns: self.until.map(|time| time.resolve(first_ns)),
+            ..self.base.clone()
+        }
+    }
+}
+
+/// What `sisdiff explain` is to do.
+#[derive(Debug)]
+pub struct ExplainPlan {
+    /// The recording.
+    pub file: PathBuf,
+    /// How to replay it.
+    pub options: Options,
+    at: Option<TraceTime>,
+    pid: Option<Pid>,
+    number: u64,
+    /// Width of the output; `None`: the terminal's.
+    pub width: Option<u16>,
+}
+
+impl ExplainPlan {
+    /// The decision that is meant in a recording whose first event is at `first_ns`.
+    pub fn which(&self, first_ns: u64) -> Which {
+        match self.at {
+            Some(time) => Which::Nearest { ts_ns: time.resolve(first_ns), pid: self.pid },
+            None => Which::Number(self.number),
+        }
+    }
+}
+
+impl ReplayPlan {
+    /// Validates the flags of `replay`.
+    ///
+    /// # Errors
+    /// [`Trouble::Usage`].
+    pub fn new(args: ReplayArgs) -> Result<Self, Trouble> {
+        let decisions = args.output.decisions.map(|path| match path.to_str() {
+            Some("-") => To::Stdout,
+            _ => To::File(path),
+        });
+        if decisions == Some(To::Stdout) && args.output.output.is_none() && !args.output.quiet {
+            return Err(Trouble::Usage(
+                "--decisions -: stdout would hold both decisions and report; add -o FILE for the report, or --quiet"
+                    .to_owned(),
+            ));
+        }
+        Ok(Self {
+            files: args.files,
+            options: options(args.source)?,
+            filter: filter(args.filter)?,
+            format: args.output.format,
+            output: args.output.output,
+            decisions,
+            fail_on: args.output.fail_on,
+            quiet: args.output.quiet,
+            threads: args.output.threads.map(usize::from),
+        })
+    }
+}
+
+impl ExplainPlan {
+    /// Validates the flags of `explain`.
+    ///
+    /// # Errors
+    /// [`Trouble::Usage`].
+    pub fn new(args: ExplainArgs) -> Result<Self, Trouble> {
+        Ok(Self {
+            file: args.file,
+            options: options(args.source)?,
+            at: args.at,
+            pid: args.pid.map(Pid),
+            number: args.wakeup.unwrap_or(1),
+            width: args.width,
+        })
+    }
+}
+
+fn options(args: SourceArgs) -> Result<Options, Trouble> {
+    let patched = if args.patched.is_empty() { vec![DEFAULT_PATCHED.parse().map_err(usage)?] } else { args.patched };
+    let patched = patched.into_iter().map(model).collect::<Result<Vec<_>, _>>()?;
+    let baseline = model(args.baseline)?;
+    for (at, spec) in patched.iter().enumerate() {
+        if *spec == baseline || patched[..at].contains(spec) {
+            return Err(Trouble::Usage(format!("--patched {spec}: is there already; every implementation once")));
+        }
+    }
+    Ok(Options {
+        topology: args.topology.as_deref().map(TopologySource::parse),
+        baseline,
+        patched,
+        ignore_probes: args.ignore_probes,
+        assume_sync: args.assume_sync,
+        hz: args.hz,
+        scan_cost_ns: args.scan_cost,
+        buffer: args.buffer,
+    })
+}
+
+/// What is compared with the baseline where nobody says.
+const DEFAULT_PATCHED: &str = "v5.11+mel-v2";
+
+fn usage(error: impl std::fmt::Display) -> Trouble {
+    Trouble::Usage(error.to_string())
+}
+
+fn model(spec: Spec) -> Result<ModelSpec, Trouble> {
+    match spec {
+        Spec::Model(model) => Ok(model),
+        Spec::Tree(tree) => Err(Trouble::Usage(format!("{tree}: kernel trees are not built in yet; see sisdiff list"))),
+    }
+}
+
+fn filter(args: FilterArgs) -> Result<FilterPlan, Trouble> {
+    let mut given = Vec::new();
+    let mut note = |flag: &str, value: Option<String>| given.extend(value.map(|value| format!("{flag} {value}")));
+    note("since", args.since.map(|time| time.to_string()));
+    note("until", args.until.map(|time| time.to_string()));
+    args.comm.iter().for_each(|glob| note("comm", Some(glob.glob().to_owned())));
+    args.pid.iter().for_each(|pid| note("pid", Some(pid.to_string())));
+    note("cpu", args.cpu.map(|cpus| cpus.to_string()));
+    let mut comms = GlobSetBuilder::new();
+    args.comm.iter().for_each(|glob| {
+        comms.add(glob.clone());
+    });
+    let comms = if args.comm.is_empty() { None } else { Some(comms.build().map_err(usage)?) };
+    let base = Filter { comms, pids: args.pid.into_iter().map(Pid).collect(), cpus: args.cpu, ..Filter::default() };
+    Ok(FilterPlan { since: args.since, until: args.until, base, given })
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `sisdiff replay` and `sisdiff explain` carried out.
+
+use std::fs::File;
+use std::io::Write;
+use std::process::ExitCode;
+
+use crate::cli::args::Format;
+use crate::cli::output::{Trouble, print, write_file};
+use crate::cli::plan::{ExplainPlan, ReplayPlan, To};
+use crate::cli::progress::Bars;
+use crate::cli::values::FailOn;
+use crate::replay::run::{self, Job};
+use crate::replay::{Outcome, Totals};
+use crate::report::explain::{Names, explain as explain_text};
+use crate::report::json::{Report, sum};
+use crate::report::{decisions, text};
+
+/// A gate: differences were found that `--fail-on` asked for.
+pub const EXIT_FOUND: u8 = 1;
+
+/// Width of an explanation where there is no terminal.
+const DEFAULT_WIDTH: usize = 100;
+
+/// Replays, reports, and says whether `--fail-on` holds.
+///
+/// # Errors
+/// Whatever keeps a recording from being replayed or the report from being written.
+pub fn replay(plan: &ReplayPlan) -> Result<ExitCode, Trouble> {
+    let bars = Bars::new(plan.quiet);
+    let filter = |first_ns| plan.filter.of(first_ns);
+    let job = Job { options: &plan.options, filter: &filter, filters: &plan.filter.given, progress: &bars };
+    let go =
+        |to: Option<(&str, &mut (dyn Write + Send))>| run::replay(&plan.files, &job, plan.threads, decisions::line, to);
+    let outcomes = match &plan.decisions {
+        None => go(None),
+        Some(To::Stdout) => go(Some(("stdout", &mut std::io::stdout()))),
+        Some(To::File(path)) => {
+            let name = path.display().to_string();
+            let mut file = File::create(path).map_err(|error| Trouble::write(&name, &error))?;
+            go(Some((&name, &mut file)))
+        }
+    };
+    bars.finish();
+    let outcomes = outcomes?;
+    let code = verdict(&outcomes, plan.fail_on);
+    if !plan.quiet {
+        let report = match plan.format {
+            Format::Text => text_report(&outcomes),
+            Format::Json => Report::new(outcomes).to_json().map_err(|error| Trouble::Usage(error.to_string()))?,
+        };
+        match &plan.output {
+            Some(path) => write_file(path, &report)?,
+            None => print(&report)?,
+        }
+    }
+    Ok(code)
+}
+
+fn text_report(outcomes: &[Outcome]) -> String {
+    let mut parts: Vec<String> = outcomes.iter().map(text::outcome).collect();
+    if outcomes.len() > 1 {
+        parts.push(text::sum(outcomes, &sum(outcomes)));
+    }
+    parts.join("\n")
+}
+
+fn verdict(outcomes: &[Outcome], fail_on: Option<FailOn>) -> ExitCode {
+    let Some(fail_on) = fail_on else { return ExitCode::SUCCESS };
+    if is_found(&sum(outcomes), fail_on) { ExitCode::from(EXIT_FOUND) } else { ExitCode::SUCCESS }
+}
+
+/// Whether `totals` have what `fail_on` asks for: wakeups, forks and execs together, the worst patched implementation.
+pub fn is_found(totals: &Totals, fail_on: FailOn) -> bool {
+    match fail_on {
+        FailOn::Wrong => totals.patched().any(|column| column.wrong.sum() > 0),
+        FailOn::Any => shares(totals).any(|(different, _)| different > 0),
+        FailOn::Share(limit) => {
+            shares(totals).any(|(different, compared)| 100.0 * different as f64 > limit * compared as f64)
+        }
+    }
+}
+
+/// Of each patched implementation how many decisions differ, out of how many with a verdict.
+fn shares(totals: &Totals) -> impl Iterator<Item = (u64, u64)> + '_ {
+    totals.comparisons.iter().map(|comparison| {
+        let tallies = comparison.verdicts.named();
+        let different = tallies.iter().map(|(_, tally)| tally.different.sum()).sum();
+        (different, tallies.iter().map(|(_, tally)| tally.compared()).sum())
+    })
+}
+
+/// Explains one decision.
+///
+/// # Errors
+/// Whatever keeps the recording from being replayed, and that it has no such decision.
+pub fn explain(plan: &ExplainPlan) -> Result<(), Trouble> {
+    let bars = Bars::new(false);
+    let explanation = run::explain(&plan.file, &plan.options, |first_ns| plan.which(first_ns), &bars);
+    bars.finish();
+    let explanation = explanation?;
+    let terminal = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    let width = plan.width.map(usize::from).or_else(terminal).unwrap_or(DEFAULT_WIDTH).clamp(60, 400);
+    let names = Names { columns: explanation.columns };
+    let file = plan.file.display().to_string();
+    print(&explain_text(&file, &explanation.explained, &names, &explanation.setup, width))
+}
