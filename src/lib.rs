@@ -18,6 +18,8 @@ pub mod scenario;
 pub mod shrink;
 pub mod topology;
 pub mod trace;
+#[cfg(feature = "tree")]
+pub mod tree;
 pub mod units;
 pub mod vectors;
 pub mod wakeup;

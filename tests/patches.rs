@@ -199,6 +199,31 @@ fn peeking_leaves_no_trace_and_recording_changes_nothing() {
 }
 
 #[test]
+fn soft_affinity_changes_nothing_where_nobody_set_it() {
+    // No virtual CPU is preempted: the patch asks idle_cpu() where the base asks available_idle_cpu(). A scan that gives up
+    // books its cost with the patch only, and nothing after it counts.
+    let (base, patched) = (spec("v5.2"), spec("v5.2+soft-affinity+tunables"));
+    for_scenes(11, |scene| {
+        let mut scene =
+            Scene { state: scene.state.clone(), hidden: scene.hidden.clone(), wakeups: scene.wakeups.clone() };
+        scene.state.rq.vcpu_preempted = Cpumask::EMPTY;
+        for task in &mut scene.state.tasks.0 {
+            task.cpus_preferred = task.cpus_ptr;
+            task.affinity_unequal = false;
+        }
+        for (base, patched) in run(base, &scene).iter().zip(&run(patched, &scene)) {
+            assert_eq!(base.decision.class_cpu, patched.decision.class_cpu);
+            assert_eq!(base.decision.exit, patched.decision.exit);
+            assert_eq!(base.probes.replace('I', "A"), patched.probes.replace('I', "A"));
+            if base.hidden != patched.hidden {
+                assert_eq!(base.decision.writes.avg_scan_cost_ns, None);
+                break;
+            }
+        }
+    });
+}
+
+#[test]
 fn switches_are_read_where_they_are_named() {
     // Without SIS_PROP a v5.11 scan never gives up.
     for_scenes(10, |scene| {

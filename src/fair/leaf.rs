@@ -122,11 +122,27 @@ impl<R: Recorder> Env<'_, R> {
         self.state.rq.runnable_avg[cpu.index()]
     }
 
-    /// `cfs_rq->avg.util_avg`.
+    /// `cfs_rq->avg.util_avg`; 0 of a run queue that is not there.
     #[inline]
     pub fn cfs_util_avg(&mut self, cpu: Cpu) -> u64 {
+        if !self.cpu_rq(cpu) {
+            return 0;
+        }
         self.book_rq(cpu, Inputs::RQ_UTIL);
         self.state.rq.util_avg[cpu.index()]
+    }
+
+    /// `cfs_rq->avg.runnable_load_avg` (5.2).
+    #[inline]
+    pub fn cfs_runnable_load_avg(&mut self, cpu: Cpu) -> u64 {
+        self.book_rq(cpu, Inputs::RQ_LOAD);
+        self.state.rq.runnable_load_avg[cpu.index()]
+    }
+
+    /// `rd->max_cpu_capacity` (5.2): the largest capacity_orig.
+    pub fn max_cpu_capacity(&mut self) -> u64 {
+        self.book_rq(self.this_cpu(), Inputs::CAPACITY);
+        self.state.rq.cpu_capacity_orig.iter().copied().max().unwrap_or(0)
     }
 
     /// `cfs_rq->avg.util_est.enqueued`.
@@ -190,6 +206,28 @@ impl<R: Recorder> Env<'_, R> {
     pub fn cpus_ptr(&mut self, p: TaskId) -> Cpumask {
         self.book_task(p, Inputs::AFFINITY);
         self.state.tasks[p].cpus_ptr
+    }
+
+    /// The soft-affinity RFC's `p->cpus_preferred`.
+    #[inline]
+    pub fn cpus_preferred(&mut self, p: TaskId) -> Cpumask {
+        self.book_task(p, Inputs::AFFINITY);
+        self.state.tasks[p].cpus_preferred
+    }
+
+    /// The soft-affinity RFC's `p->affinity_unequal`.
+    #[inline]
+    pub fn affinity_unequal(&mut self, p: TaskId) -> bool {
+        self.book_task(p, Inputs::AFFINITY);
+        let unequal = self.state.tasks[p].affinity_unequal;
+        self.check(unequal, || "p->affinity_unequal".to_owned())
+    }
+
+    /// The soft-affinity RFC's `sysctl_sched_preferred` and `sysctl_sched_allowed`.
+    #[inline]
+    pub fn soft_affinity_tunables(&mut self) -> (u64, u64) {
+        self.books.read |= Inputs::FEATURES;
+        (u64::from(self.hidden.sysctl_sched_preferred), u64::from(self.hidden.sysctl_sched_allowed))
     }
 
     /// `cpumask_test_cpu(cpu, p->cpus_ptr)`.

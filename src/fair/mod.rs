@@ -17,6 +17,7 @@ pub mod recorded;
 pub mod release;
 pub mod spec;
 pub mod v5_11;
+pub mod v5_2;
 pub mod v6_1;
 pub mod walk;
 

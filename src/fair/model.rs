@@ -8,7 +8,7 @@ use crate::fair::hidden::{CpuHidden, Hidden, SharedHidden, TaskHidden};
 use crate::fair::release::Release;
 use crate::fair::spec::ModelSpec;
 use crate::fair::walk::{Quiet, Recorder, Walk};
-use crate::fair::{HiddenFact, Implementation, Step, v5_11, v6_1};
+use crate::fair::{HiddenFact, Implementation, Step, v5_2, v5_11, v6_1};
 use crate::machine::{Inputs, Provenance, State, TaskId};
 use crate::topology::{SharedId, Topology};
 use crate::units::Cpu;
@@ -89,13 +89,17 @@ impl Model {
         let mut env = Env::new(state, w, &mut self.hidden, switches, recorder);
         let e = &mut env;
         let class_cpu = match (self.spec.release(), call) {
+            (Release::V5_2, Call::SelectTaskRqFair) => v5_2::select_task_rq_fair(e, w.p, w.prev_cpu),
+            (Release::V5_2, Call::SelectIdleSibling { target }) => {
+                v5_2::select_idle_sibling(e, w.p, w.prev_cpu, target)
+            }
+            (Release::V5_2 | Release::V5_11, Call::UpdateIdleCore { core }) => {
+                v5_2::update_idle_core(e, core);
+                core
+            }
             (Release::V5_11, Call::SelectTaskRqFair) => v5_11::select_task_rq_fair(e, w.p, w.prev_cpu),
             (Release::V5_11, Call::SelectIdleSibling { target }) => {
                 v5_11::select_idle_sibling(e, w.p, w.prev_cpu, target)
-            }
-            (Release::V5_11, Call::UpdateIdleCore { core }) => {
-                v5_11::update_idle_core(e, core);
-                core
             }
             (Release::V6_1, Call::SelectTaskRqFair) => v6_1::select_task_rq_fair(e, w.p, w.prev_cpu),
             (Release::V6_1, Call::SelectIdleSibling { target }) => {

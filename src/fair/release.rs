@@ -8,6 +8,8 @@ use crate::machine::Inputs;
 /// A kernel release whose wakeup path is written out in a file of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Release {
+    /// Linux v5.2.
+    V5_2,
     /// Linux v5.11.
     V5_11,
     /// Linux 6.1.192.
@@ -56,6 +58,24 @@ const WAKE_AFFINE: SchedFeat = SchedFeat::WA_IDLE.union(SchedFeat::WA_WEIGHT).un
 const COMMON: SchedFeat = WAKE_AFFINE.union(SchedFeat::UTIL_EST).union(SchedFeat::TTWU_QUEUE);
 
 const COMMON_READS: Inputs = Inputs::all().difference(Inputs::NR_IDLE_SCAN);
+/// v5.11 does not ask for the context.
+const V5_11_READS: Inputs = COMMON_READS.difference(Inputs::CONTEXT);
+
+/// v5.2 knows no SCHED_IDLE CPUs and no context, and compares no NUMA nodes.
+const V5_2_READS: Inputs = COMMON_READS.difference(Inputs::POLICY).difference(Inputs::CONTEXT).difference(Inputs::NUMA);
+
+const V5_2_PATCHES: &[PatchInfo] = &[
+    PatchInfo {
+        name: "soft-affinity",
+        bits: Patch::SOFT_AFFINITY,
+        meaning: "RFC 2/3: prefer the CPUs of the soft affinity (cpus_preferred)",
+    },
+    PatchInfo {
+        name: "tunables",
+        bits: Patch::TUNABLES,
+        meaning: "RFC 3/3: sched_preferred and sched_allowed, on top of soft-affinity",
+    },
+];
 
 const V5_11_PATCHES: &[PatchInfo] = &[
     PatchInfo {
@@ -90,6 +110,19 @@ const V5_11_PATCHES: &[PatchInfo] = &[
 /// Every name that a spec can begin with, oldest first.
 pub const RELEASES: &[ReleaseInfo] = &[
     ReleaseInfo {
+        release: Release::V5_2,
+        name: "v5.2",
+        version: [5, 2, 0],
+        debian: None,
+        base: Patch::empty(),
+        source: "Linux v5.2, kernel/sched/fair.c blob f35930f5e528",
+        meaning: "base of the June 2019 RFC \"Scheduler Soft Affinity\"",
+        features: COMMON.union(SchedFeat::SIS_PROP).union(SchedFeat::SIS_AVG_CPU).union(SchedFeat::LB_BIAS),
+        defaults: COMMON.union(SchedFeat::SIS_PROP),
+        patches: V5_2_PATCHES,
+        reads: V5_2_READS,
+    },
+    ReleaseInfo {
         release: Release::V5_11,
         name: "v5.11",
         version: [5, 11, 0],
@@ -100,7 +133,7 @@ pub const RELEASES: &[ReleaseInfo] = &[
         features: COMMON.union(SchedFeat::SIS_PROP).union(SchedFeat::SIS_AVG_CPU),
         defaults: COMMON.union(SchedFeat::SIS_PROP),
         patches: V5_11_PATCHES,
-        reads: COMMON_READS,
+        reads: V5_11_READS,
     },
     ReleaseInfo {
         release: Release::V6_1,

@@ -11,6 +11,10 @@ use crate::fair::decision::Exit;
 use crate::fair::env::Env;
 use crate::fair::features::{Patch, SchedFeat};
 use crate::fair::leaf::{Wrap, fits_capacity, update_avg};
+use crate::fair::v5_2::div_u64;
+pub use crate::fair::v5_2::{
+    _task_util_est, record_wakee, set_idle_cores, task_util_est, test_idle_cores, update_idle_core, wake_wide,
+};
 use crate::fair::walk::Recorder;
 use crate::machine::TaskId;
 use crate::topology::{Domain, SdFlags};
@@ -18,37 +22,6 @@ use crate::units::Cpu;
 use crate::wakeup::WakeKind;
 
 use slow::find_idlest_cpu;
-
-/// `time_after()`: jiffies wrap. **Source**: include/linux/jiffies.h.
-fn time_after(a: u64, b: u64) -> bool {
-    (b.wrapping_sub(a) as i64) < 0
-}
-
-/// Counts how often the waker changes partners. **Source**: kernel/sched/fair.c, record_wakee(), v5.2 to v7.3.
-pub fn record_wakee<R: Recorder>(e: &mut Env<'_, R>, p: TaskId) {
-    let (jiffies, hz) = (e.state.jiffies, u64::from(e.state.hz));
-    let (wakee_flip_decay_ts, last_wakee) = e.last_wakee();
-    if time_after(jiffies, wakee_flip_decay_ts.wrapping_add(hz)) {
-        e.decay_wakee_flips(jiffies);
-    }
-
-    if last_wakee != Some(p) {
-        e.flip_wakee(p);
-    }
-}
-
-/// Whether waker and wakee both have so many partners that the load had better spread.
-///
-/// **Source**: kernel/sched/fair.c, wake_wide(), v5.8 to v7.3.
-pub fn wake_wide<R: Recorder>(e: &mut Env<'_, R>, p: TaskId) -> bool {
-    let factor = e.topology().sd_llc_size(e.this_cpu());
-    let (mut master, mut slave) = e.wakee_flips(e.current(), p, factor);
-    if master < slave {
-        std::mem::swap(&mut master, &mut slave);
-    }
-    let wide = !(slave < factor || master < slave.wrapping_mul(factor));
-    e.check(wide, || format!("wake_wide(p): flips {master} and {slave}, LLC size {factor}"))
-}
 
 /// **Source**: kernel/sched/fair.c, wake_affine_idle(), v5.11 to v6.6 (an idle prev_cpu since d8fcb81f1acf).
 pub fn wake_affine_idle<R: Recorder>(e: &mut Env<'_, R>, this_cpu: Cpu, prev_cpu: Cpu) -> Option<Cpu> {
@@ -126,44 +99,6 @@ pub fn wake_affine<R: Recorder>(e: &mut Env<'_, R>, sd: &Domain, p: TaskId, this
     }
 
     target.unwrap_or(prev_cpu)
-}
-
-/// `set_idle_cores()`: of `cpu`'s LLC, if it has one.
-pub fn set_idle_cores<R: Recorder>(e: &mut Env<'_, R>, cpu: Cpu, val: bool) {
-    if let Some(sds) = e.topology().llc_shared(cpu) {
-        e.set_has_idle_cores(sds, val);
-    }
-}
-
-/// `test_idle_cores()`: of `cpu`'s LLC, `def` without one. (The parameter went in 5.15.)
-pub fn test_idle_cores<R: Recorder>(e: &mut Env<'_, R>, cpu: Cpu, def: bool) -> bool {
-    if let Some(sds) = e.topology().llc_shared(cpu) {
-        return e.has_idle_cores(sds);
-    }
-
-    def
-}
-
-/// A CPU goes idle: if its siblings are idle too, there is an idle core.
-///
-/// **Source**: kernel/sched/fair.c, __update_idle_core(), v5.11.
-pub fn update_idle_core<R: Recorder>(e: &mut Env<'_, R>, core: Cpu) {
-    e.enter("__update_idle_core");
-    if test_idle_cores(e, core, true) {
-        return;
-    }
-
-    for cpu in e.topology().smt_mask(core).iter() {
-        if cpu == core {
-            continue;
-        }
-
-        if !e.available_idle_cpu(cpu) {
-            return;
-        }
-    }
-
-    set_idle_cores(e, core, true);
 }
 
 /// Looks for a core with all its CPUs idle. **Source**: kernel/sched/fair.c, select_idle_core(), v5.11.
@@ -310,12 +245,6 @@ pub fn select_idle_cpu<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, sd: &Domain, 
     }
 }
 
-/// `div_u64()` into an int: the divisor is 32 bits wide. (A divisor of 0, an average scan cost of 4.29 s, would stop the
-/// kernel; here it counts as 1.)
-pub(super) fn div_u64(dividend: u64, divisor: u64) -> i32 {
-    (dividend / u64::from((divisor as u32).max(1))) as i32
-}
-
 /// Looks for an idle CPU in the asymmetric domain on which the task fits, else the idle one with the most capacity.
 ///
 /// The schedstat patches count nothing here. **Source**: kernel/sched/fair.c, select_idle_capacity(), v5.11.
@@ -345,20 +274,6 @@ pub fn select_idle_capacity<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, sd: &Dom
     }
 
     best_cpu
-}
-
-/// `task_util_est()`, with the flag bit UTIL_AVG_UNCHANGED in the estimate.
-///
-/// **Source**: kernel/sched/fair.c, task_util_est() and _task_util_est(), v5.11.
-pub fn task_util_est<R: Recorder>(e: &mut Env<'_, R>, p: TaskId) -> u64 {
-    e.task_util(p).max(_task_util_est(e, p))
-}
-
-/// See [`task_util_est`].
-pub fn _task_util_est<R: Recorder>(e: &mut Env<'_, R>, p: TaskId) -> u64 {
-    const UTIL_AVG_UNCHANGED: u64 = 1;
-    let (ewma, enqueued) = e.util_est(p);
-    ewma.max(enqueued) | UTIL_AVG_UNCHANGED
 }
 
 /// `uclamp_task_util()`. **Source**: kernel/sched/fair.c, v5.11.

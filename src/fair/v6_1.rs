@@ -14,7 +14,7 @@ use crate::fair::decision::Exit;
 use crate::fair::env::Env;
 use crate::fair::features::SchedFeat;
 use crate::fair::leaf::{Wrap, fits_capacity, update_avg};
-use crate::fair::v5_11::div_u64;
+use crate::fair::v5_2::div_u64;
 pub use crate::fair::v5_11::{record_wakee, set_idle_cores, wake_affine_idle, wake_affine_weight, wake_wide};
 use crate::fair::walk::Recorder;
 use crate::machine::TaskId;

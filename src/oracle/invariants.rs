@@ -117,7 +117,7 @@ pub fn domain(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
 /// A scan of single CPUs that has a limit `nr` looks at fewer than `nr` CPUs: the test comes before the look.
 pub fn budget(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
     // Where cores are searched in the same loop, the limit does not count.
-    let of_cores = trial.spec.is_none_or(|spec| spec.release() != Release::V5_11)
+    let of_cores = trial.spec.is_none_or(|spec| spec.release() >= Release::V6_1)
         && (trial.decision.writes.has_idle_cores.is_some()
             || matches!(trial.decision.exit, Exit::IdleCore | Exit::IdleCandidate));
     let Some(steps) = trial.steps_of("select_idle_cpu") else { return Ok(()) };

@@ -4,10 +4,11 @@
 use std::fmt;
 
 use crate::cpumask::Cpumask;
-use crate::fair::{Decision, Implementation, Model, ModelSpec, Patch, Walk, WalkStep};
+use crate::fair::{Decision, Hidden, Implementation, Model, ModelSpec, Patch, SchedFeat, Walk, WalkStep};
 use crate::machine::{State, TaskId};
 use crate::topology::Topology;
 use crate::units::Cpu;
+use crate::wakeup::Wakeup;
 
 use super::{Call, Item, Step, What, json, spec_of};
 
@@ -72,9 +73,12 @@ pub fn check(item: &Item) -> Checked {
             let Some(spec) = spec_of(variant) else { continue };
             let spec: ModelSpec = spec.parse().expect("specs of variants are valid");
             checked.compared += 1;
-            let Some(mismatch) = Run::new(item, spec, variant).steps(item, &answers.outcomes) else { continue };
+            let model = |spec| Model::new(spec, item.topology());
+            let Some(mismatch) = Run::new(item, &mut model(spec), variant).steps(item, &answers.outcomes) else {
+                continue;
+            };
             let stand_in = spec.with_patches(spec.patches() | Patch::STAND_IN_ABS);
-            match Run::new(item, stand_in, variant).steps(item, &answers.outcomes) {
+            match Run::new(item, &mut model(stand_in), variant).steps(item, &answers.outcomes) {
                 None => checked.by_stand_in += 1,
                 Some(_) => checked.mismatches.push(mismatch),
             }
@@ -83,21 +87,60 @@ pub fn check(item: &Item) -> Checked {
     checked
 }
 
+/// What can be held against vectors: an implementation whose hidden state can be set, and whose parts can be called alone.
+pub trait Subject: Implementation {
+    /// Its hidden state.
+    fn hidden(&mut self) -> &mut Hidden;
+
+    /// The features of the vectors; those that it does not have are ignored.
+    fn set_features(&mut self, features: SchedFeat);
+
+    /// `select_idle_sibling(p, prev, target)` alone.
+    fn select_idle_sibling(&mut self, state: &State, wakeup: &Wakeup, target: Cpu, walk: &mut Walk) -> Decision;
+
+    /// `__update_idle_core()` of `core`.
+    fn update_idle_core(&mut self, state: &State, core: Cpu, walk: &mut Walk) -> Decision;
+}
+
+impl Subject for Model {
+    fn hidden(&mut self) -> &mut Hidden {
+        &mut self.hidden
+    }
+
+    fn set_features(&mut self, features: SchedFeat) {
+        self.set_features(features);
+    }
+
+    fn select_idle_sibling(&mut self, state: &State, wakeup: &Wakeup, target: Cpu, walk: &mut Walk) -> Decision {
+        self.select_idle_sibling(state, wakeup, target, Some(walk))
+    }
+
+    fn update_idle_core(&mut self, state: &State, core: Cpu, walk: &mut Walk) -> Decision {
+        self.update_idle_core(state, core, Some(walk))
+    }
+}
+
+/// Checks the answers of `variant` in `item`, if there are any, against `subject`.
+pub fn check_subject<S: Subject>(item: &Item, variant: &str, subject: &mut S) -> Option<Checked> {
+    let answers = item.answers.iter().find(|answers| answers.variants.iter().any(|name| name == variant))?;
+    let mismatches = Run::new(item, subject, variant).steps(item, &answers.outcomes).into_iter().collect();
+    Some(Checked { compared: 1, mismatches, by_stand_in: 0 })
+}
+
 /// One variant on its way through an item.
-struct Run<'a> {
+struct Run<'a, S: Subject> {
     variant: &'a str,
     state: State,
-    model: Model,
+    model: &'a mut S,
     in_task: bool,
     last: Vec<Option<Cpu>>,
 }
 
-impl<'a> Run<'a> {
-    fn new(item: &Item, spec: ModelSpec, variant: &'a str) -> Self {
+impl<'a, S: Subject> Run<'a, S> {
+    fn new(item: &Item, model: &'a mut S, variant: &'a str) -> Self {
         let start = &item.start;
-        let mut model = Model::new(spec, &start.state.topology);
         model.set_features(start.features);
-        model.hidden = start.hidden.clone();
+        *model.hidden() = start.hidden.clone();
         let last = vec![None; start.state.tasks.0.len()];
         Self { variant, state: start.state.clone(), model, in_task: start.in_task, last }
     }
@@ -140,12 +183,12 @@ impl<'a> Run<'a> {
         rq.idle_h_nr_running[i] = step.idle_h_nr_running;
         rq.curr_idle.assign(cpu, step.curr_idle);
         rq.avg_idle_ns[i] = step.avg_idle.unwrap_or(rq.avg_idle_ns[i]);
-        let hidden = &mut self.model.hidden.cpus[i];
+        let hidden = &mut self.model.hidden().cpus[i];
         hidden.wake_avg_idle_ns = step.wake_avg_idle.unwrap_or(hidden.wake_avg_idle_ns);
         hidden.wake_stamp_jiffies = step.wake_stamp.unwrap_or(hidden.wake_stamp_jiffies);
         let mut fields = Fields::default();
         if step.update_idle_core {
-            self.model.update_idle_core(&self.state, cpu, Some(walk));
+            self.model.update_idle_core(&self.state, cpu, walk);
             if let Some(expected) = expected {
                 fields.differ("probes", walk.probes(), expected.probes.clone());
                 fields.differ("has_idle_cores", self.has_idle_cores(), expected.has_idle_cores.clone());
@@ -172,13 +215,11 @@ impl<'a> Run<'a> {
         }
         let mut fields = Fields::default();
         let decision = match call.what {
-            What::SelectIdleSibling { target } => {
-                self.model.select_idle_sibling(&self.state, &wakeup, target, Some(walk))
-            }
+            What::SelectIdleSibling { target } => self.model.select_idle_sibling(&self.state, &wakeup, target, walk),
             What::SelectTaskRqFair(_) => {
-                let before = self.model.hidden.clone();
+                let before = self.model.hidden().clone();
                 let peeked = self.model.peek(&self.state, &wakeup, None);
-                fields.differ("hidden state after peek", self.model.hidden == before, true);
+                fields.differ("hidden state after peek", *self.model.hidden() == before, true);
                 let decision = self.model.select_task_rq(&self.state, &wakeup, Some(walk));
                 fields.differ("decision peeked at", peeked, decision);
                 decision
@@ -190,14 +231,15 @@ impl<'a> Run<'a> {
     }
 
     fn compare(
-        &self,
+        &mut self,
         fields: &mut Fields,
         (call, prev): (&Call, Cpu),
         decision: &Decision,
         expected: &json::Outcome,
         walk: &Walk,
     ) {
-        let hidden = &self.model.hidden;
+        let has_idle_cores = self.has_idle_cores();
+        let hidden = self.model.hidden();
         let n = self.state.topology.nr_cpu_ids() as u32;
         let (p, current) = (&hidden.tasks[call.p.index()], &hidden.tasks[call.current.index()]);
         let cpu = &hidden.cpus[call.this_cpu.index()];
@@ -213,7 +255,7 @@ impl<'a> Run<'a> {
         fields.known("wakee_flip_decay_ts", current.wakee_flip_decay_jiffies, expected.wakee_flip_decay_ts);
         fields.known("last_wakee", last_wakee, expected.last_wakee);
         fields.known("avg_scan_cost", cpu.avg_scan_cost_ns, expected.avg_scan_cost.filter(|_| has_llc));
-        fields.differ("has_idle_cores", self.has_idle_cores(), expected.has_idle_cores.clone());
+        fields.differ("has_idle_cores", has_idle_cores, expected.has_idle_cores.clone());
         fields.known("clock", hidden.clock.now_ns, expected.clock);
         fields.known("mask_ops", decision.mask_ops, expected.mask_ops);
         fields.known("wake_stamp", cpu.wake_stamp_jiffies, expected.wake_stamp);
@@ -221,8 +263,8 @@ impl<'a> Run<'a> {
         fields.differ("oob", decision.faults, expected.oob);
     }
 
-    fn has_idle_cores(&self) -> Vec<u8> {
-        self.model.hidden.shared.iter().map(|shared| u8::from(shared.has_idle_cores)).collect()
+    fn has_idle_cores(&mut self) -> Vec<u8> {
+        self.model.hidden().shared.iter().map(|shared| u8::from(shared.has_idle_cores)).collect()
     }
 
     /// Where this variant put the task last, or the lowest usable CPU.

@@ -167,6 +167,9 @@ pub fn spec_of(variant: &str) -> Option<&'static str> {
         "p3" => "v5.11+recent-used",
         "p4" => "v5.11+idle-candidate",
         "a3fix" => "v5.11+no-sis-avg-cpu+scan-cost+recent-used+fix-cpus-ptr",
+        "b0" => "v5.2",
+        "b1" => "v5.2+soft-affinity",
+        "b2" => "v5.2+soft-affinity+tunables",
         "c0" => "v6.1",
         _ => return None,
     })

@@ -4,7 +4,6 @@
 
 use crate::fair::decision::Exit;
 use crate::fair::env::Env;
-use crate::fair::features::SchedFeat;
 use crate::fair::groups::{Group, groups};
 use crate::fair::leaf::fits_capacity;
 use crate::fair::walk::Recorder;
@@ -12,7 +11,9 @@ use crate::machine::TaskId;
 use crate::topology::{Domain, DomainId, SdFlags};
 use crate::units::Cpu;
 
-use super::{_task_util_est, uclamp_task_util};
+use super::uclamp_task_util;
+pub use crate::fair::v5_2::slow::{cpu_util, cpu_util_without};
+use crate::fair::v5_2::slow::{descend, lsub_positive, no_contribution};
 
 /// `sched_feat(UTIL_EST)` estimates, loads and counts of a group (`struct sg_lb_stats`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,16 +72,6 @@ impl SgLbStats {
     };
 }
 
-/// `lsub_positive()` on unsigned int.
-pub(crate) fn lsub_positive(value: u64, sub: u64) -> u64 {
-    u64::from((value as u32).saturating_sub(sub as u32))
-}
-
-/// Whether the CPU's averages hold no part of `p`: it was elsewhere, or is new.
-pub fn no_contribution<R: Recorder>(e: &mut Env<'_, R>, cpu: Cpu, p: TaskId) -> bool {
-    cpu != e.task_cpu(p) || e.is_new(p)
-}
-
 /// **Source**: kernel/sched/fair.c, cpu_load_without(), v5.5 to v7.3.
 pub fn cpu_load_without<R: Recorder>(e: &mut Env<'_, R>, cpu: Cpu, p: TaskId) -> u64 {
     if no_contribution(e, cpu, p) {
@@ -99,40 +90,6 @@ pub fn cpu_runnable_without<R: Recorder>(e: &mut Env<'_, R>, cpu: Cpu, p: TaskId
 
     let runnable = e.cpu_runnable(cpu);
     lsub_positive(runnable, e.task_runnable_avg(p))
-}
-
-/// **Source**: kernel/sched/fair.c, cpu_util(), v5.2 to v5.15; cpu_util_cfs(), to v6.6 (the same).
-pub fn cpu_util<R: Recorder>(e: &mut Env<'_, R>, cpu: Cpu) -> u64 {
-    let mut util = e.cfs_util_avg(cpu);
-
-    if e.sched_feat(SchedFeat::UTIL_EST) {
-        util = util.max(e.cfs_util_est_enqueued(cpu));
-    }
-
-    util.min(e.capacity_orig_of(cpu))
-}
-
-/// **Source**: kernel/sched/fair.c, cpu_util_without(), v5.11.
-pub fn cpu_util_without<R: Recorder>(e: &mut Env<'_, R>, cpu: Cpu, p: TaskId) -> u64 {
-    if no_contribution(e, cpu, p) {
-        return cpu_util(e, cpu);
-    }
-
-    let mut util = e.cfs_util_avg(cpu);
-
-    util = lsub_positive(util, e.task_util(p));
-
-    if e.sched_feat(SchedFeat::UTIL_EST) {
-        let mut estimated = e.cfs_util_est_enqueued(cpu);
-
-        if e.on_rq(p) || e.current() == p {
-            estimated = lsub_positive(estimated, _task_util_est(e, p));
-        }
-
-        util = util.max(estimated);
-    }
-
-    util.min(e.capacity_orig_of(cpu))
 }
 
 /// **Source**: kernel/sched/fair.c, task_running_on_cpu(), v5.5 to v7.3.
@@ -457,53 +414,4 @@ pub fn find_idlest_cpu<R: Recorder>(
         Some(find_idlest_group_cpu(e, &group, p, cpu))
     });
     e.exit(Exit::Slow, new_cpu)
-}
-
-/// The loop of find_idlest_cpu(), v5.11 to v7.3; `idlest` is one turn of it: the idlest CPU of the idlest group of a
-/// domain as seen from a CPU, if there is such a group.
-pub(crate) fn descend<R: Recorder>(
-    e: &mut Env<'_, R>,
-    sd: DomainId,
-    mut cpu: Cpu,
-    sd_flag: SdFlags,
-    mut idlest: impl FnMut(&mut Env<'_, R>, DomainId, Cpu) -> Option<Cpu>,
-) -> Cpu {
-    let topology = e.topology();
-    let mut new_cpu = cpu;
-    let mut sd = Some(sd);
-    while let Some(id) = sd {
-        let below = || topology.hierarchy(cpu).iter().copied().take_while(|&other| other != id).last();
-
-        if !topology.domain(id).flags.contains(sd_flag) {
-            sd = below();
-            continue;
-        }
-
-        let Some(found) = idlest(e, id, cpu) else {
-            sd = below();
-            continue;
-        };
-
-        new_cpu = found;
-        if new_cpu == cpu {
-            // Try a lower level of cpu.
-            sd = below();
-            continue;
-        }
-
-        // Try a lower level of new_cpu.
-        cpu = new_cpu;
-        let weight = topology.domain(id).span.weight();
-        sd = None;
-        for &tmp in topology.hierarchy(cpu) {
-            if weight <= topology.domain(tmp).span.weight() {
-                break;
-            }
-            if topology.domain(tmp).flags.contains(sd_flag) {
-                sd = Some(tmp);
-            }
-        }
-    }
-
-    new_cpu
 }

@@ -6,11 +6,12 @@ use crate::fair::decision::Exit;
 use crate::fair::env::Env;
 use crate::fair::features::{Patch, SchedFeat};
 use crate::fair::groups::{Group, groups};
+use crate::fair::v5_2::slow::{descend, no_contribution};
 pub use crate::fair::v5_11::slow::{
     GroupType, SgLbStats, cpu_load_without, cpu_runnable_without, cpu_util, find_idlest_group_cpu, task_running_on_cpu,
     update_pick_idlest,
 };
-use crate::fair::v5_11::slow::{classify, descend, no_contribution, node_is, note_group, stay_busy};
+use crate::fair::v5_11::slow::{classify, node_is, note_group, stay_busy};
 use crate::fair::walk::Recorder;
 use crate::machine::TaskId;
 use crate::topology::{Domain, DomainId, SdFlags};

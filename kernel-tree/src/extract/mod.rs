@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Cutting the wakeup path out of a tree.
+
+pub mod assemble;
+pub mod closure;
+pub mod library;
+pub mod members;
+pub mod tables;

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! From a location to something that runs: read, cut out, build, keep.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::build::{self, Target};
+use crate::config::Config;
+use crate::error::TreeError;
+use crate::extract::assemble;
+use crate::extract::tables::Feature;
+use crate::run::Object;
+use crate::source::{self, Location};
+
+/// What to build, and how.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// Where the tree is.
+    pub location: Location,
+    /// The configuration it is read by.
+    pub config: Config,
+    /// A header of the user's with stand-ins for what ours lack: its text.
+    pub shim: Option<String>,
+    /// Where builds are kept; `None`: [`default_cache`].
+    pub cache: Option<PathBuf>,
+}
+
+/// What is known of a built tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Meta {
+    /// The kernel's version by its Makefile.
+    pub version: Option<String>,
+    /// Scheduler features, in the order of their switches.
+    pub features: Vec<Feature>,
+    /// Functions taken from the tree, each with its file.
+    pub functions: Vec<(String, String)>,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+    /// What the compiler said.
+    pub log: String,
+}
+
+/// A tree that was built.
+#[derive(Debug, Clone)]
+pub struct Built {
+    /// The directory of the build in the cache.
+    pub dir: PathBuf,
+    /// What is known of it.
+    pub meta: Meta,
+    /// Whether the cache had it.
+    pub was_cached: bool,
+}
+
+/// `$XDG_CACHE_HOME/sisdiff`, else `~/.cache/sisdiff`, else a folder among the temporary ones.
+pub fn default_cache() -> PathBuf {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = || set("HOME").map(|home| home.join(".cache"));
+    set("XDG_CACHE_HOME").or_else(home).unwrap_or_else(std::env::temp_dir).join("sisdiff")
+}
+
+/// Builds what `plan` says, or finds it built already.
+///
+/// # Errors
+/// See [`TreeError`].
+pub fn build(plan: &Plan) -> Result<Built, TreeError> {
+    let cache = plan.cache.clone().unwrap_or_else(default_cache);
+    let files = source::load(&plan.location, &cache)?;
+    let name = plan.location.path.display().to_string();
+    let dir = cache.join("trees").join(key(plan, &files)?);
+    if let Some(meta) = kept(&dir) {
+        return Ok(Built { dir, meta, was_cached: true });
+    }
+    let extract = assemble::extract(&name, &files.texts, &plan.config, plan.shim.as_deref())?;
+    let parent = dir.parent().unwrap_or(&cache).to_owned();
+    let io = |path: &Path| {
+        let path = path.display().to_string();
+        move |source| TreeError::Io { path, source }
+    };
+    std::fs::create_dir_all(&parent).map_err(io(&parent))?;
+    let fresh = tempfile::Builder::new().prefix("build-").tempdir_in(&parent).map_err(io(&parent))?;
+    build::write_sources(fresh.path(), &extract, plan.shim.as_deref())?;
+    let (_, log) = build::compile(fresh.path(), &name, Target::Object)?;
+    let warnings = files.notes.into_iter().chain(extract.warnings).collect();
+    let meta = Meta { version: files.version, features: extract.features, functions: extract.functions, warnings, log };
+    let text = serde_json::to_string_pretty(&meta).unwrap_or_default();
+    std::fs::write(fresh.path().join(META), text).map_err(io(fresh.path()))?;
+    match std::fs::rename(fresh.path(), &dir) {
+        Ok(()) => {
+            // It is at its place now; nothing is left to remove.
+            let _ = fresh.keep();
+        }
+        // Somebody else was faster.
+        Err(_) if kept(&dir).is_some() => {}
+        Err(source) => return Err(io(&dir)(source)),
+    }
+    Ok(Built { dir, meta, was_cached: false })
+}
+
+/// Written last, so that a build with it is whole.
+const META: &str = "meta.json";
+
+fn kept(dir: &Path) -> Option<Meta> {
+    serde_json::from_str(&std::fs::read_to_string(dir.join(META)).ok()?).ok()
+}
+
+/// A digest of everything that goes into the build.
+fn key(plan: &Plan, files: &source::Files) -> Result<String, TreeError> {
+    let mut digest = Sha256::new();
+    let mut add = |text: &str| {
+        digest.update((text.len() as u64).to_le_bytes());
+        digest.update(text);
+    };
+    add(env!("CARGO_PKG_VERSION"));
+    add(&build::recipe(&[Target::Object, Target::Helper, Target::Sanitized]));
+    add(&build::compiler());
+    add(&build::compiler_version()?);
+    for (option, value) in plan.config.options() {
+        add(option);
+        add(value);
+    }
+    add(plan.shim.as_deref().unwrap_or_default());
+    for (path, text) in &files.texts {
+        add(path);
+        add(text);
+    }
+    Ok(digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect())
+}
+
+impl Built {
+    /// Opens it in this process. Each call gives state of its own.
+    ///
+    /// # Errors
+    /// The object cannot be opened.
+    pub fn open(&self) -> Result<Object, TreeError> {
+        Object::open(&self.dir.join(Target::Object.file()))
+    }
+}

@@ -1,0 +1,868 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Between the caller and the tree: words in, the kernel's structures, words out. Included after the tree's own text.
+ *
+ * Names of the tree that are used here where the tree has them:
+ * wants: runqueues sd_llc_id sched_smt_present sched_asym_cpucapacity sched_cluster_active update_top_cache_domain
+ * wants: select_task_rq_fair select_idle_sibling __update_idle_core
+ * wants: sched_domain_span sched_group_span group_balance_mask
+ * wants: PF_KTHREAD PF_EXITING SCHED_IDLE SCHED_NORMAL WF_SYNC WF_TTWU WF_FORK WF_EXEC
+ * wants: SD_BALANCE_NEWIDLE SD_BALANCE_EXEC SD_BALANCE_FORK SD_BALANCE_WAKE SD_WAKE_AFFINE SD_ASYM_CPUCAPACITY
+ * wants: SD_ASYM_CPUCAPACITY_FULL SD_SHARE_CPUCAPACITY SD_CLUSTER SD_SHARE_PKG_RESOURCES SD_SHARE_LLC SD_SERIALIZE
+ * wants: SD_LOAD_BALANCE SD_ASYM_PACKING SD_PREFER_SIBLING SD_OVERLAP SD_NUMA sysctl_sched_preferred sysctl_sched_allowed
+ */
+
+extern void *calloc(unsigned long, unsigned long);
+extern void *realloc(void *, unsigned long);
+extern void free(void *);
+extern char __stop_sdpercpu[];
+
+unsigned long sd_percpu_size;
+char *sd_percpu_base;
+u64 sd_oob;
+unsigned int nr_cpu_ids = 1;
+int sd_this_cpu;
+struct task_struct *sd_current;
+u64 sd_jiffies;
+int sd_in_task = 1;
+u64 sd_clock_ns, sd_clock_read_ns, sd_mask_op_ns, sd_mask_ops;
+static u64 sd_probe_ns;
+unsigned int sd_mask_words = 1;
+struct cpumask sd_possible_mask, sd_online_mask;
+struct cpumask sd_single_mask[NR_CPUS + 1];
+unsigned char sd_features[SD_NR_FEATURES + 1];
+struct cpumask *sd_smt_mask, *sd_node_mask;
+int *sd_cpu_node;
+u64 *sd_cpu_capacity_orig;
+unsigned char *sd_vcpu_preempted;
+int sd_nr_nodes = 1;
+
+/* About a second of work; a walk over a thousand CPUs needs a ten-thousandth of it. */
+#define SD_FUEL 400000000L
+long sd_fuel;
+int sd_line;
+#ifndef SD_NR_STATEMENTS
+#define SD_NR_STATEMENTS 0
+#endif
+unsigned char sd_hits[SD_NR_STATEMENTS + 1];
+
+/* Everything that belongs to one machine, so that it can be given back and saved. */
+struct sd_block { struct sd_block *next; unsigned long size; u64 data[]; };
+struct sd_block *sd_blocks;
+
+static void *sd_alloc(unsigned long size)
+{
+	struct sd_block *block = calloc(1, sizeof(*block) + size + 64);
+
+	if (!block)
+		sd_bug("out of memory", __LINE__);
+	block->next = sd_blocks;
+	block->size = size;
+	sd_blocks = block;
+	return (void *)(((unsigned long)block->data + 63) & ~63UL);
+}
+
+static void sd_free_all(void)
+{
+	while (sd_blocks) {
+		struct sd_block *next = sd_blocks->next;
+
+		free(sd_blocks);
+		sd_blocks = next;
+	}
+}
+
+/* Words in. */
+
+static const u64 *sd_in, *sd_in_end;
+static u64 sd_word(void)
+{
+	if (sd_in >= sd_in_end)
+		sd_bug("request too short", __LINE__);
+	return *sd_in++;
+}
+static void sd_read_mask(struct cpumask *m)
+{
+	unsigned int i;
+
+	for (i = 0; i < sd_mask_words; i++)
+		m->bits[i] = sd_word();
+}
+
+/* Words out, with the record of the walk at their end. */
+
+static u64 *sd_out, *sd_out_end;
+static u64 sd_lost;
+u64 sd_reads;
+int sd_recording;
+static void sd_put(u64 word)
+{
+	if (sd_out < sd_out_end)
+		*sd_out++ = word;
+	else
+		sd_lost++;
+}
+
+#define SD_EVENT_PROBE 1ULL
+#define SD_EVENT_RETURN 2ULL
+#define SD_EVENT_AT 3ULL
+#define SD_EVENT_ENTER 4ULL
+#define SD_EVENT_WARN 5ULL
+#define SD_MAX_EVENTS 32768
+static u64 sd_events[SD_MAX_EVENTS * 2];
+static unsigned int sd_nr_events;
+static void sd_event(u64 kind, u64 what, u64 value)
+{
+	if (sd_nr_events < SD_MAX_EVENTS) {
+		sd_events[2 * sd_nr_events] = kind << 56 | what;
+		sd_events[2 * sd_nr_events + 1] = value;
+	}
+	sd_nr_events++;
+}
+
+static int sd_depth;
+void sd_probe_begin(void)
+{
+	if (!sd_depth++)
+		sd_clock_ns += sd_probe_ns;
+}
+void sd_probe_end(char kind, unsigned int cpu, int idle, int line)
+{
+	if (!--sd_depth)
+		sd_event(SD_EVENT_PROBE, (u64)(unsigned int)line << 16 | (u64)(unsigned char)kind << 8 | (idle != 0), cpu);
+}
+void sd_note_return(u64 statement, u64 value) { sd_event(SD_EVENT_RETURN, statement, value); }
+void sd_note_at(u64 statement) { if (sd_recording) sd_event(SD_EVENT_AT, statement, 0); }
+void sd_note_enter(u64 function) { if (sd_recording) sd_event(SD_EVENT_ENTER, function, 0); }
+static u64 sd_warnings;
+void sd_warn(const char *what, int line) { (void)what; sd_warnings++; sd_event(SD_EVENT_WARN, line, 0); }
+
+/* The machine. */
+
+static struct sched_domain **sd_table;
+static struct sched_domain_shared **sd_shared;
+static struct root_domain *sd_root;
+static struct task_struct **sd_tasks;
+static unsigned long sd_nr_tasks;
+static u64 sd_nr_shared;
+static unsigned char *sd_has_llc;
+
+#define SD_RQ(cpu) (&per_cpu(runqueues, cpu))
+
+static struct task_struct *sd_task(u64 id)
+{
+	if (id == ~0ULL)
+		return NULL;
+	if (id > 1UL << 24)
+		sd_bug("task index out of range", __LINE__);
+	if (id >= sd_nr_tasks) {
+		unsigned long i, n = (id + 64) & ~63UL;
+		struct task_struct **grown = realloc(sd_tasks, n * sizeof(*grown));
+
+		if (!grown)
+			sd_bug("out of memory", __LINE__);
+		for (i = sd_nr_tasks; i < n; i++)
+			grown[i] = NULL;
+		sd_tasks = grown;
+		sd_nr_tasks = n;
+	}
+	if (!sd_tasks[id]) {
+		sd_tasks[id] = sd_alloc(sizeof(struct task_struct));
+		sd_tasks[id]->sd_id = id;
+	}
+	return sd_tasks[id];
+}
+
+/* Flags of a domain: ours to the tree's. */
+static int sd_flags(u64 ours)
+{
+	int flags = 0;
+
+#ifdef SD_HAS_SD_LOAD_BALANCE
+	/* Every domain has it, where there is such a flag (to 5.9). */
+	flags |= SD_LOAD_BALANCE;
+#endif
+#define SD_FLAG_BIT(bit, name) if (ours & (1ULL << bit)) flags |= name;
+#ifdef SD_HAS_SD_BALANCE_NEWIDLE
+	SD_FLAG_BIT(0, SD_BALANCE_NEWIDLE)
+#endif
+#ifdef SD_HAS_SD_BALANCE_EXEC
+	SD_FLAG_BIT(1, SD_BALANCE_EXEC)
+#endif
+#ifdef SD_HAS_SD_BALANCE_FORK
+	SD_FLAG_BIT(2, SD_BALANCE_FORK)
+#endif
+#ifdef SD_HAS_SD_BALANCE_WAKE
+	SD_FLAG_BIT(3, SD_BALANCE_WAKE)
+#endif
+#ifdef SD_HAS_SD_WAKE_AFFINE
+	SD_FLAG_BIT(4, SD_WAKE_AFFINE)
+#endif
+#ifdef SD_HAS_SD_ASYM_CPUCAPACITY
+	SD_FLAG_BIT(5, SD_ASYM_CPUCAPACITY)
+#endif
+#ifdef SD_HAS_SD_ASYM_CPUCAPACITY_FULL
+	SD_FLAG_BIT(6, SD_ASYM_CPUCAPACITY_FULL)
+#endif
+#ifdef SD_HAS_SD_SHARE_CPUCAPACITY
+	SD_FLAG_BIT(7, SD_SHARE_CPUCAPACITY)
+#endif
+#ifdef SD_HAS_SD_CLUSTER
+	SD_FLAG_BIT(8, SD_CLUSTER)
+#endif
+#ifdef SD_HAS_SD_SHARE_LLC
+	SD_FLAG_BIT(9, SD_SHARE_LLC)
+#elif defined(SD_HAS_SD_SHARE_PKG_RESOURCES)
+	SD_FLAG_BIT(9, SD_SHARE_PKG_RESOURCES)
+#endif
+#ifdef SD_HAS_SD_SERIALIZE
+	SD_FLAG_BIT(10, SD_SERIALIZE)
+#endif
+#ifdef SD_HAS_SD_ASYM_PACKING
+	SD_FLAG_BIT(11, SD_ASYM_PACKING)
+#endif
+#ifdef SD_HAS_SD_PREFER_SIBLING
+	SD_FLAG_BIT(12, SD_PREFER_SIBLING)
+#endif
+#ifdef SD_HAS_SD_OVERLAP
+	SD_FLAG_BIT(13, SD_OVERLAP)
+#endif
+#ifdef SD_HAS_SD_NUMA
+	SD_FLAG_BIT(14, SD_NUMA)
+#endif
+	return flags;
+}
+
+static void sd_group_capacity(struct sched_group *sg, const struct cpumask *span)
+{
+	unsigned long sum = 0, least = ~0UL, most = 0;
+	int cpu;
+
+	for_each_cpu(cpu, span) {
+		unsigned long capacity = SD_RQ(cpu)->cpu_capacity;
+
+		sum += capacity;
+		least = min(least, capacity);
+		most = max(most, capacity);
+	}
+	(void)sum, (void)least, (void)most;
+#ifdef SD_FIELD_sched_group_capacity__capacity
+	sg->sgc->capacity = sum;
+#endif
+#ifdef SD_FIELD_sched_group_capacity__min_capacity
+	sg->sgc->min_capacity = least;
+#endif
+#ifdef SD_FIELD_sched_group_capacity__max_capacity
+	sg->sgc->max_capacity = most;
+#endif
+}
+
+static void sd_group_capacities(void)
+{
+	unsigned int cpu;
+
+	for (cpu = 0; cpu < nr_cpu_ids; cpu++) {
+		struct sched_domain *sd;
+
+		for (sd = SD_RQ(cpu)->sd; sd; sd = sd->parent) {
+			struct sched_group *sg = sd->groups;
+
+			do {
+				sd_group_capacity(sg, sched_group_span(sg));
+				sg = sg->next;
+			} while (sg != sd->groups);
+		}
+	}
+}
+
+/* The groups of a domain as a CPU sees it: from that CPU upward with wrap, each the child domain of its first CPU. */
+static void sd_build_groups(struct sched_domain *sd, int self)
+{
+	struct cpumask covered;
+	struct sched_group *first = NULL, *last = NULL;
+	int i;
+
+	__builtin_memset(&covered, 0, sizeof(covered));
+	for_each_cpu_wrap(i, sched_domain_span(sd), self) {
+		struct sched_domain *child = NULL, *at;
+		struct sched_group *sg;
+
+		if (cpumask_test_cpu(i, &covered))
+			continue;
+		for (at = SD_RQ(i)->sd; at && at->level < sd->level; at = at->parent)
+			child = at;
+		sg = sd_alloc(sizeof(*sg) + sizeof(struct cpumask));
+		sg->sgc = sd_alloc(sizeof(*sg->sgc) + sizeof(struct cpumask));
+		if (child)
+			cpumask_copy(sched_group_span(sg), sched_domain_span(child));
+		else
+			cpumask_set_cpu(i, sched_group_span(sg));
+		cpumask_or(&covered, &covered, sched_group_span(sg));
+#ifdef SD_FIELD_sched_group__group_weight
+		sg->group_weight = cpumask_weight(sched_group_span(sg));
+#endif
+#ifdef SD_FIELD_sched_group__asym_prefer_cpu
+		sg->asym_prefer_cpu = i;
+#endif
+#ifdef SD_FIELD_sched_group__flags
+		sg->flags = child ? child->flags : 0;
+#endif
+#ifdef SD_HAS_group_balance_mask
+		cpumask_copy(group_balance_mask(sg), sched_group_span(sg));
+#endif
+#ifdef SD_FIELD_sched_group__cores
+		{
+			int c, cores = 0;
+
+			for_each_cpu(c, sched_group_span(sg))
+				cores += cpumask_first(cpu_smt_mask(c)) == (unsigned int)c;
+			sg->cores = cores;
+		}
+#endif
+		if (last)
+			last->next = sg;
+		else
+			first = sg;
+		last = sg;
+	}
+	last->next = first;
+	sd->groups = first;
+}
+
+struct sd_domain { u64 level, flags, imbalance_pct, imb_numa_nr, shared; struct cpumask span; };
+
+static struct sched_domain *sd_build_domain(const struct sd_domain *from, struct sched_domain *child)
+{
+	struct sched_domain *sd = sd_alloc(sizeof(*sd) + sizeof(struct cpumask));
+
+	sd->level = from->level;
+	sd->flags = sd_flags(from->flags);
+	sd->imbalance_pct = from->imbalance_pct;
+	cpumask_copy(sched_domain_span(sd), &from->span);
+	sd->span_weight = cpumask_weight(&from->span);
+	sd->child = child;
+#ifdef SD_FIELD_sched_domain__imb_numa_nr
+	sd->imb_numa_nr = from->imb_numa_nr;
+#endif
+#ifdef SD_FIELD_sched_domain__shared
+	sd->shared = from->shared == ~0ULL ? NULL : sd_shared[from->shared];
+#endif
+	if (child)
+		child->parent = sd;
+	return sd;
+}
+
+static void sd_build_cpu(unsigned int cpu, const struct sd_domain *domains, u64 nr_domains)
+{
+	struct sched_domain *sd = NULL;
+	u64 i, length = sd_word();
+
+	for (i = 0; i < length; i++) {
+		u64 id = sd_word();
+
+		if (id >= nr_domains)
+			sd_bug("no such domain", __LINE__);
+		sd = sd_build_domain(&domains[id], sd);
+		if (i == 0)
+			SD_RQ(cpu)->sd = sd;
+	}
+}
+
+static void sd_top_caches(unsigned int cpu)
+{
+	struct sched_domain *sd;
+	int id = cpu;
+
+#ifdef SD_HAS_update_top_cache_domain
+	update_top_cache_domain(cpu);
+#else
+#error "update_top_cache_domain() is not in kernel/sched/topology.c"
+#endif
+	sd_has_llc[cpu] = 0;
+	for (sd = SD_RQ(cpu)->sd; sd; sd = sd->parent) {
+#ifdef SD_HAS_SD_SHARE_LLC
+		if (!(sd->flags & SD_SHARE_LLC))
+			break;
+#else
+		if (!(sd->flags & SD_SHARE_PKG_RESOURCES))
+			break;
+#endif
+		id = cpumask_first(sched_domain_span(sd));
+		sd_has_llc[cpu] = 1;
+	}
+	(void)id;
+#ifdef SD_HAS_sd_llc_id
+	per_cpu(sd_llc_id, cpu) = id;
+#endif
+}
+
+static void sd_set_machine(void)
+{
+	unsigned int cpu;
+	u64 i, nr_domains, smt_present, asym, cluster = 0;
+	struct sd_domain *domains;
+
+	sd_free_all();
+	free(sd_tasks);
+	sd_tasks = NULL;
+	sd_nr_tasks = 0;
+	nr_cpu_ids = sd_word();
+	if (!nr_cpu_ids || nr_cpu_ids > NR_CPUS)
+		sd_bug("number of CPUs out of range", __LINE__);
+	sd_mask_words = (nr_cpu_ids + 63) / 64;
+	smt_present = sd_word();
+	asym = sd_word();
+	nr_domains = sd_word();
+	sd_nr_shared = sd_word();
+	sd_nr_nodes = sd_word();
+	sd_percpu_size = ((__stop_sdpercpu - __start_sdpercpu) + 63) & ~63UL;
+	sd_percpu_base = sd_alloc(sd_percpu_size * (nr_cpu_ids + 1));
+	for (cpu = 0; cpu < nr_cpu_ids; cpu++)
+		__builtin_memcpy(sd_percpu_base + cpu * sd_percpu_size, __start_sdpercpu, __stop_sdpercpu - __start_sdpercpu);
+	sd_smt_mask = sd_alloc(sizeof(struct cpumask) * (nr_cpu_ids + 1));
+	sd_cpu_node = sd_alloc(sizeof(int) * (nr_cpu_ids + 1));
+	sd_cpu_capacity_orig = sd_alloc(sizeof(u64) * (nr_cpu_ids + 1));
+	sd_vcpu_preempted = sd_alloc(nr_cpu_ids + 1);
+	sd_has_llc = sd_alloc(nr_cpu_ids + 1);
+	sd_node_mask = sd_alloc(sizeof(struct cpumask) * (sd_nr_nodes + 1));
+	sd_shared = sd_alloc(sizeof(*sd_shared) * (sd_nr_shared + 1));
+	sd_root = sd_alloc(sizeof(*sd_root) + 64);
+	__builtin_memset(sd_single_mask, 0, sizeof(sd_single_mask));
+	__builtin_memset(&sd_possible_mask, 0, sizeof(sd_possible_mask));
+	__builtin_memset(&sd_online_mask, 0, sizeof(sd_online_mask));
+	for (cpu = 0; cpu < nr_cpu_ids; cpu++) {
+		cpumask_set_cpu(cpu, &sd_single_mask[cpu]);
+		cpumask_set_cpu(cpu, &sd_possible_mask);
+	}
+	sd_read_mask(&sd_online_mask);
+	for (i = 0; i < sd_nr_shared; i++)
+		sd_shared[i] = sd_alloc(sizeof(**sd_shared));
+	for (cpu = 0; cpu < nr_cpu_ids; cpu++) {
+		struct rq *rq = SD_RQ(cpu);
+
+		sd_read_mask(&sd_smt_mask[cpu]);
+		sd_cpu_node[cpu] = sd_word();
+		if ((unsigned int)sd_cpu_node[cpu] >= (unsigned int)sd_nr_nodes)
+			sd_bug("node out of range", __LINE__);
+		cpumask_set_cpu(cpu, &sd_node_mask[sd_cpu_node[cpu]]);
+		rq->cpu = cpu;
+		rq->rd = sd_root;
+		rq->idle = sd_task(cpu + 1);
+		rq->curr = rq->idle;
+#ifdef SD_FIELD_rq__online
+		rq->online = cpumask_test_cpu(cpu, &sd_online_mask);
+#endif
+	}
+	domains = sd_alloc(sizeof(*domains) * (nr_domains + 1));
+	for (i = 0; i < nr_domains; i++) {
+		domains[i].level = sd_word();
+		domains[i].flags = sd_word();
+		domains[i].imbalance_pct = sd_word();
+		domains[i].imb_numa_nr = sd_word();
+		domains[i].shared = sd_word();
+		if (domains[i].shared != ~0ULL && domains[i].shared >= sd_nr_shared)
+			sd_bug("no such shared state", __LINE__);
+		sd_read_mask(&domains[i].span);
+		cluster |= domains[i].flags & (1ULL << 8);
+	}
+	for (cpu = 0; cpu < nr_cpu_ids; cpu++)
+		sd_build_cpu(cpu, domains, nr_domains);
+	for (cpu = 0; cpu < nr_cpu_ids; cpu++) {
+		struct sched_domain *sd;
+
+		for (sd = SD_RQ(cpu)->sd; sd; sd = sd->parent)
+			sd_build_groups(sd, cpu);
+		sd_top_caches(cpu);
+	}
+	(void)smt_present, (void)asym, (void)cluster;
+#ifdef SD_HAS_sched_smt_present
+	sched_smt_present.key.enabled = smt_present;
+#endif
+#ifdef SD_HAS_sched_asym_cpucapacity
+	sched_asym_cpucapacity.key.enabled = asym;
+#endif
+#ifdef SD_HAS_sched_cluster_active
+	sched_cluster_active.key.enabled = cluster != 0;
+#endif
+}
+
+/* A run queue's facts, and the hidden state that the tree keeps of a CPU. */
+static int sd_set_cpu(void)
+{
+	u64 cpu = sd_word(), capacity, capacity_orig, word;
+	struct rq *rq;
+	struct sched_domain *sd;
+	int recompute;
+
+	if (cpu >= nr_cpu_ids)
+		sd_bug("CPU out of range", __LINE__);
+	rq = SD_RQ(cpu);
+	rq->nr_running = sd_word();
+	word = sd_word();
+#ifdef SD_FIELD_cfs_rq__h_nr_running
+	rq->cfs.h_nr_running = word;
+#endif
+#ifdef SD_FIELD_cfs_rq__h_nr_queued
+	rq->cfs.h_nr_queued = word;
+#endif
+#ifdef SD_FIELD_cfs_rq__nr_running
+	rq->cfs.nr_running = word;
+#endif
+#ifdef SD_FIELD_cfs_rq__nr_queued
+	rq->cfs.nr_queued = word;
+#endif
+	word = sd_word();
+#ifdef SD_FIELD_cfs_rq__h_nr_runnable
+	rq->cfs.h_nr_runnable = word;
+#endif
+#ifdef SD_FIELD_cfs_rq__h_nr_delayed
+	rq->cfs.h_nr_delayed = rq->nr_running >= word ? rq->nr_running - word : 0;
+#endif
+	word = sd_word();
+#ifdef SD_FIELD_cfs_rq__idle_h_nr_running
+	rq->cfs.idle_h_nr_running = word;
+#endif
+#ifdef SD_FIELD_cfs_rq__h_nr_idle
+	rq->cfs.h_nr_idle = word;
+#endif
+	word = sd_word();
+#ifdef SD_FIELD_rq__ttwu_pending
+	rq->ttwu_pending = word & 1;
+#elif defined(SD_FIELD_rq__wake_list)
+	{
+		static struct llist_node waiting;
+
+		rq->wake_list.first = word & 1 ? &waiting : NULL;
+	}
+#endif
+	sd_vcpu_preempted[cpu] = (word >> 1) & 1;
+	rq->curr = sd_task(sd_word());
+#ifdef SD_FIELD_rq__donor
+	rq->donor = rq->curr;
+#endif
+	word = sd_word();
+#ifdef SD_FIELD_rq__avg_idle
+	rq->avg_idle = word;
+#endif
+	rq->cfs.avg.load_avg = sd_word();
+	word = sd_word();
+#ifdef SD_FIELD_sched_avg__runnable_load_avg
+	rq->cfs.avg.runnable_load_avg = word;
+#endif
+	word = sd_word();
+#ifdef SD_FIELD_sched_avg__runnable_avg
+	rq->cfs.avg.runnable_avg = word;
+#endif
+	rq->cfs.avg.util_avg = sd_word();
+	word = sd_word();
+#ifdef SD_FIELD_util_est__enqueued
+	rq->cfs.avg.util_est.enqueued = word;
+#elif defined(SD_FIELD_sched_avg__util_est)
+	rq->cfs.avg.util_est = word;
+#endif
+	capacity = sd_word();
+	recompute = rq->cpu_capacity != capacity;
+	rq->cpu_capacity = capacity;
+	capacity_orig = sd_word();
+	sd_cpu_capacity_orig[cpu] = capacity_orig;
+#ifdef SD_FIELD_rq__cpu_capacity_orig
+	rq->cpu_capacity_orig = capacity_orig;
+#endif
+#ifdef SD_FIELD_rq__cpu_capacity_inverted
+	rq->cpu_capacity_inverted = 0;
+#endif
+	word = sd_word();
+#ifdef SD_FIELD_rq__idle_stamp
+	rq->idle_stamp = word;
+#endif
+	word = sd_word();
+#ifdef SD_FIELD_rq__idle_state
+	rq->idle_state = word == ~0ULL ? NULL : &rq->sd_idle_state;
+#endif
+	rq->sd_idle_state.exit_latency = word;
+	rq->sd_idle_state.exit_latency_ns = (s64)word * 1000;
+	word = sd_word();
+	(void)sd;
+#ifdef SD_FIELD_sched_domain__avg_scan_cost
+	for (sd = sd_has_llc[cpu] ? rq->sd : NULL; sd; sd = sd->parent)
+		if (sd == per_cpu(sd_llc, cpu))
+			sd->avg_scan_cost = word;
+#endif
+	word = sd_word();
+#ifdef SD_FIELD_rq__wake_stamp
+	rq->wake_stamp = word;
+#endif
+	word = sd_word();
+#ifdef SD_FIELD_rq__wake_avg_idle
+	rq->wake_avg_idle = word;
+#endif
+	return recompute;
+}
+
+#ifdef SD_FIELD_task_struct__cpus_mask
+#define SD_CPUS(p) (&(p)->cpus_mask)
+#else
+#define SD_CPUS(p) (&(p)->cpus_allowed)
+#endif
+
+/* A task's facts, and the hidden state that the tree keeps of it. */
+static void sd_set_task(void)
+{
+	struct task_struct *p = sd_task(sd_word());
+	u64 flags, cpu, word;
+
+	sd_read_mask(SD_CPUS(p));
+#ifdef SD_FIELD_task_struct__cpus_ptr
+	p->cpus_ptr = &p->cpus_mask;
+#endif
+#ifdef SD_FIELD_task_struct__user_cpus_ptr
+	p->user_cpus_ptr = NULL;
+#endif
+	{
+		struct cpumask preferred;
+
+		__builtin_memset(&preferred, 0, sizeof(preferred));
+		sd_read_mask(&preferred);
+#ifdef SD_FIELD_task_struct__cpus_preferred
+		p->cpus_preferred = preferred;
+#endif
+	}
+	p->nr_cpus_allowed = sd_word();
+	flags = sd_word();
+	p->flags = (flags & 1 ? PF_KTHREAD : 0) | (flags & 2 ? PF_EXITING : 0);
+	p->on_rq = (flags >> 2) & 1;
+#ifdef SD_FIELD_task_struct__affinity_unequal
+	p->affinity_unequal = (flags >> 4) & 1;
+#endif
+#ifdef SD_FIELD_task_struct__policy
+	p->policy = flags & 8 ? SCHED_IDLE : SCHED_NORMAL;
+#endif
+#ifdef SD_FIELD_task_struct__prio
+	p->prio = 120;
+#endif
+#ifdef SD_FIELD_task_struct__static_prio
+	p->static_prio = 120;
+#endif
+#ifdef SD_FIELD_task_struct__normal_prio
+	p->normal_prio = 120;
+#endif
+	cpu = sd_word();
+#ifdef SD_FIELD_task_struct__thread_info
+	p->thread_info.cpu = cpu;
+#endif
+#ifdef SD_FIELD_task_struct__cpu
+	p->cpu = cpu;
+#endif
+#ifdef SD_FIELD_task_struct__wake_cpu
+	p->wake_cpu = cpu;
+#endif
+	word = sd_word();
+#ifdef SD_FIELD_task_struct__numa_preferred_nid
+	p->numa_preferred_nid = (int)word;
+#endif
+	p->se.avg.last_update_time = sd_word();
+	p->se.avg.load_avg = sd_word();
+	p->sd_h_load = sd_word();
+	p->se.avg.util_avg = sd_word();
+	word = sd_word();
+#ifdef SD_FIELD_util_est__ewma
+	p->se.avg.util_est.ewma = word;
+#endif
+	word = sd_word();
+#ifdef SD_FIELD_util_est__enqueued
+	p->se.avg.util_est.enqueued = word;
+#elif defined(SD_FIELD_sched_avg__util_est)
+	p->se.avg.util_est = word;
+#endif
+	word = sd_word();
+#ifdef SD_FIELD_sched_avg__runnable_avg
+	p->se.avg.runnable_avg = word;
+#endif
+	p->sd_uclamp[0] = sd_word();
+	p->sd_uclamp[1] = sd_word();
+	p->recent_used_cpu = (int)sd_word();
+	p->wakee_flips = sd_word();
+	p->wakee_flip_decay_ts = sd_word();
+	p->last_wakee = sd_task(sd_word());
+}
+
+static void sd_put_task(const struct task_struct *p)
+{
+	sd_put((u64)(s64)p->recent_used_cpu);
+	sd_put(p->wakee_flips);
+	sd_put(p->wakee_flip_decay_ts);
+	sd_put(p->last_wakee ? p->last_wakee->sd_id : ~0ULL);
+}
+
+static void sd_put_shared(void)
+{
+	u64 i;
+
+	for (i = 0; i < sd_nr_shared; i++) {
+		u64 scan = 0;
+
+#ifdef SD_FIELD_sched_domain_shared__nr_idle_scan
+		scan = (unsigned int)sd_shared[i]->nr_idle_scan;
+#endif
+		sd_put(sd_shared[i]->has_idle_cores != 0);
+		sd_put(scan);
+	}
+}
+
+static void sd_put_cpu(int cpu)
+{
+	u64 cost = ~0ULL, stamp = 0, avg = 0;
+
+#ifdef SD_FIELD_sched_domain__avg_scan_cost
+	if (per_cpu(sd_llc, cpu))
+		cost = per_cpu(sd_llc, cpu)->avg_scan_cost;
+#endif
+#ifdef SD_FIELD_rq__wake_stamp
+	stamp = SD_RQ(cpu)->wake_stamp;
+#endif
+#ifdef SD_FIELD_rq__wake_avg_idle
+	avg = SD_RQ(cpu)->wake_avg_idle;
+#endif
+	sd_put(cost);
+	sd_put(stamp);
+	sd_put(avg);
+}
+
+#define SD_OP_IDLE_SIBLING 0
+#define SD_OP_TASK_RQ 1
+#define SD_OP_UPDATE_IDLE_CORE 2
+
+static long sd_task_rq(struct task_struct *p, int prev, u64 kind, u64 sync)
+{
+#if SD_SELECT_TASK_RQ_ARGS == 4
+	static const int flag[] = { SD_BALANCE_WAKE, SD_BALANCE_FORK, SD_BALANCE_EXEC };
+
+	return select_task_rq_fair(p, prev, flag[kind % 3], sync ? WF_SYNC : 0);
+#else
+	static const int flag[] = { WF_TTWU, WF_FORK, WF_EXEC };
+
+	return select_task_rq_fair(p, prev, flag[kind % 3] | (sync ? WF_SYNC : 0));
+#endif
+}
+
+/* One call of the wakeup path with what changed before it. */
+static void sd_call(void)
+{
+	u64 n, op, kind, sync;
+	int prev, target, recompute = 0;
+	long cpu = 0;
+	struct task_struct *p;
+
+	sd_clock_ns = sd_word();
+	sd_probe_ns = sd_word();
+	sd_clock_read_ns = sd_word();
+	sd_mask_op_ns = sd_word();
+	sd_jiffies = sd_word();
+	sd_in_task = sd_word();
+	n = sd_word();
+#ifdef SD_HAS_sysctl_sched_preferred
+	sysctl_sched_preferred = n;
+#endif
+	n = sd_word();
+#ifdef SD_HAS_sysctl_sched_allowed
+	sysctl_sched_allowed = n;
+#endif
+	for (n = sd_word(); n; n--)
+		recompute |= sd_set_cpu();
+	if (recompute) {
+		sd_group_capacities();
+#ifdef SD_FIELD_root_domain__max_cpu_capacity
+		sd_root->max_cpu_capacity = 0;
+		for (n = 0; n < nr_cpu_ids; n++)
+			sd_root->max_cpu_capacity = max(sd_root->max_cpu_capacity, (unsigned long)sd_cpu_capacity_orig[n]);
+#endif
+	}
+	for (n = sd_word(); n; n--)
+		sd_set_task();
+	for (n = 0; n < sd_nr_shared; n++) {
+		u64 word = sd_word();
+
+		sd_shared[n]->has_idle_cores = word != 0;
+		word = sd_word();
+#ifdef SD_FIELD_sched_domain_shared__nr_idle_scan
+		sd_shared[n]->nr_idle_scan = word;
+#endif
+	}
+	op = sd_word();
+	p = sd_task(sd_word());
+	sd_current = sd_task(sd_word());
+	sd_this_cpu = sd_word();
+	prev = sd_word();
+	target = sd_word();
+	kind = sd_word();
+	sync = sd_word();
+	sd_recording = sd_word();
+	if ((unsigned int)sd_this_cpu >= nr_cpu_ids)
+		sd_bug("this_cpu out of range", __LINE__);
+	sd_oob = sd_mask_ops = sd_reads = sd_warnings = 0;
+	sd_nr_events = 0;
+	sd_depth = 0;
+	sd_fuel = SD_FUEL;
+	sd_line = 0;
+	if (op == SD_OP_UPDATE_IDLE_CORE)
+		__update_idle_core(SD_RQ(sd_this_cpu));
+	else if (op == SD_OP_IDLE_SIBLING)
+		cpu = select_idle_sibling(p, prev, target);
+	else
+		cpu = sd_task_rq(p, prev, kind, sync);
+	sd_put((u64)cpu);
+	sd_put(sd_clock_ns);
+	sd_put(sd_mask_ops);
+	sd_put(sd_oob);
+	sd_put(sd_warnings);
+	sd_put(sd_reads);
+	sd_put_task(p);
+	sd_put_task(sd_current);
+	sd_put_cpu(sd_this_cpu);
+	sd_put_shared();
+	n = min(sd_nr_events, SD_MAX_EVENTS);
+	sd_put(sd_nr_events);
+	sd_put(n);
+	if (sd_out + 2 * n <= sd_out_end) {
+		__builtin_memcpy(sd_out, sd_events, 16 * n);
+		sd_out += 2 * n;
+	} else {
+		sd_lost += n;
+	}
+}
+
+static void sd_set_features(void)
+{
+	u64 i;
+
+	for (i = 0; i < SD_NR_FEATURES; i++)
+		sd_features[i] = sd_word();
+}
+
+#define SD_REQUEST_MACHINE 1
+#define SD_REQUEST_CALL 2
+#define SD_REQUEST_FEATURES 3
+
+/* One request; the number of words of the answer, or what is missing as a negative number. */
+long sd_handle(const u64 *in, unsigned long in_words, u64 *out, unsigned long out_words)
+{
+	sd_in = in;
+	sd_in_end = in + in_words;
+	sd_out = out;
+	sd_out_end = out + out_words;
+	sd_lost = 0;
+	switch (sd_word()) {
+	case SD_REQUEST_MACHINE:
+		sd_set_machine();
+		break;
+	case SD_REQUEST_CALL:
+		sd_call();
+		break;
+	case SD_REQUEST_FEATURES:
+		sd_set_features();
+		break;
+	default:
+		sd_bug("no such request", __LINE__);
+	}
+	return sd_lost ? -(long)sd_lost : sd_out - out;
+}

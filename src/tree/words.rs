@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The machine as words, for the C side: what changed since it was last told.
+
+use crate::cpumask::Cpumask;
+use crate::fair::Hidden;
+use crate::machine::{State, TaskFlags, TaskId};
+use crate::topology::{DomainId, SdFlags, Topology};
+use crate::units::Cpu;
+use crate::wakeup::{WakeKind, Wakeup};
+
+/// Requests.
+const MACHINE: u64 = 1;
+const CALL: u64 = 2;
+const FEATURES: u64 = 3;
+
+/// "None" in a word.
+pub(super) const NONE: u64 = u64::MAX;
+
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Question {
+    SelectIdleSibling { target: Cpu },
+    SelectTaskRqFair,
+    UpdateIdleCore,
+}
+
+/// The number of a task on the other side: 0 is a task that stands for whoever is running.
+pub(super) fn task_number(id: TaskId) -> u64 {
+    u64::from(id.0) + 1
+}
+
+/// The task of a number; `None` for no task and the one that stands for others.
+pub(super) fn task_of(number: u64) -> Option<TaskId> {
+    u32::try_from(number).ok()?.checked_sub(1).map(TaskId)
+}
+
+/// What the other side was told.
+#[derive(Debug, Default)]
+pub(super) struct Mirror {
+    cpus: Vec<Vec<u64>>,
+    tasks: Vec<Vec<u64>>,
+    scratch: Vec<u64>,
+    longs: usize,
+}
+
+impl Mirror {
+    /// Forgets everything: the other side starts anew with `topology`.
+    pub(super) fn machine(&mut self, topology: &Topology, out: &mut Vec<u64>) {
+        let n = topology.nr_cpu_ids();
+        self.longs = n.div_ceil(64);
+        self.cpus = vec![Vec::new(); n];
+        self.tasks.clear();
+        let nodes = topology.cpus().map(|cpu| topology.node(cpu)).max().unwrap_or(0) + 1;
+        let domains = topology.domains();
+        out.extend([MACHINE, n as u64, u64::from(topology.smt_present()), u64::from(topology.asym_cpucapacity())]);
+        out.extend([domains.len() as u64, topology.nr_shared() as u64, u64::from(nodes)]);
+        self.mask(topology.online(), out);
+        for cpu in topology.cpus() {
+            self.mask(topology.smt_mask(cpu), out);
+            out.push(u64::from(topology.node(cpu)));
+        }
+        // As in [`Topology::new`]: where no domain is said to have every capacity, the asymmetric ones count as such.
+        let (some, full) = (SdFlags::ASYM_CPUCAPACITY, SdFlags::ASYM_CPUCAPACITY_FULL);
+        let none_full = !domains.iter().any(|domain| domain.flags.contains(full));
+        for (id, domain) in domains.iter().enumerate() {
+            let implied = if none_full && domain.flags.contains(some) { full } else { SdFlags::empty() };
+            let flags = domain.flags | implied;
+            out.extend([u64::from(domain.level), u64::from(flags.bits()), u64::from(domain.imbalance_pct)]);
+            out.extend([u64::from(domain.imb_numa_nr), shared_of(topology, id)]);
+            self.mask(&domain.span, out);
+        }
+        for cpu in topology.cpus() {
+            let chain = topology.hierarchy(cpu);
+            out.push(chain.len() as u64);
+            out.extend(chain.iter().map(|&id| id as u64));
+        }
+    }
+
+    fn mask(&self, mask: &Cpumask, out: &mut Vec<u64>) {
+        out.extend_from_slice(&mask.words()[..self.longs]);
+    }
+
+    /// One call with what changed before it.
+    pub(super) fn call(
+        &mut self,
+        (state, hidden): (&State, &Hidden),
+        w: &Wakeup,
+        question: Question,
+        record: bool,
+        out: &mut Vec<u64>,
+    ) {
+        let clock = &hidden.clock;
+        out.extend([CALL, clock.now_ns, clock.probe_ns, clock.clock_read_ns, clock.mask_op_ns]);
+        out.extend([state.jiffies, u64::from(w.in_task)]);
+        out.extend([u64::from(hidden.sysctl_sched_preferred), u64::from(hidden.sysctl_sched_allowed)]);
+        let count = out.len();
+        out.push(0);
+        for cpu in state.topology.cpus() {
+            out[count] += u64::from(self.cpu(state, hidden, cpu, out));
+        }
+        let count = out.len();
+        out.push(0);
+        let both = [w.p, w.current];
+        for &id in if w.p == w.current { &both[..1] } else { &both[..] } {
+            out[count] += u64::from(self.task(state, hidden, id, out));
+        }
+        for shared in &hidden.shared {
+            out.extend([u64::from(shared.has_idle_cores), u64::from(shared.nr_idle_scan)]);
+        }
+        let (number, target) = match question {
+            Question::SelectIdleSibling { target } => (0, target),
+            Question::SelectTaskRqFair => (1, w.prev_cpu),
+            Question::UpdateIdleCore => (2, w.prev_cpu),
+        };
+        let kind = match w.kind {
+            WakeKind::Ttwu => 0,
+            WakeKind::Fork => 1,
+            WakeKind::Exec => 2,
+        };
+        out.extend([number, task_number(w.p), task_number(w.current), u64::from(w.this_cpu.0)]);
+        out.extend([u64::from(w.prev_cpu.0), u64::from(target.0), kind, u64::from(w.sync), u64::from(record)]);
+    }
+
+    /// The facts of a CPU, where they changed.
+    fn cpu(&mut self, state: &State, hidden: &Hidden, cpu: Cpu, out: &mut Vec<u64>) -> bool {
+        let (rq, i) = (&state.rq, cpu.index());
+        let idle = rq.curr_idle.test(cpu);
+        let curr = if idle {
+            task_number(TaskId::swapper(cpu))
+        } else if rq.curr[i] == TaskId::swapper(cpu) {
+            0
+        } else {
+            task_number(rq.curr[i])
+        };
+        let flags = u64::from(rq.ttwu_pending.test(cpu)) | u64::from(rq.vcpu_preempted.test(cpu)) << 1;
+        let own = &hidden.cpus[i];
+        self.scratch.clear();
+        self.scratch.extend([
+            u64::from(rq.nr_running[i]),
+            u64::from(rq.h_nr_running[i]),
+            u64::from(rq.h_nr_runnable[i]),
+            u64::from(rq.idle_h_nr_running[i]),
+            flags,
+            curr,
+            rq.avg_idle_ns[i],
+            rq.load_avg[i],
+            rq.runnable_load_avg[i],
+            rq.runnable_avg[i],
+            rq.util_avg[i],
+            rq.util_est_enqueued[i],
+            rq.cpu_capacity[i],
+            rq.cpu_capacity_orig[i],
+            rq.idle_stamp_ns[i],
+            rq.exit_latency_us[i].map_or(NONE, u64::from),
+            own.avg_scan_cost_ns,
+            own.wake_stamp_jiffies,
+            own.wake_avg_idle_ns,
+        ]);
+        changed(&mut self.cpus[i], &self.scratch, i as u64, out)
+    }
+
+    /// The facts of a task, where they changed.
+    fn task(&mut self, state: &State, hidden: &Hidden, id: TaskId, out: &mut Vec<u64>) -> bool {
+        let (task, own) = (&state.tasks[id], &hidden.tasks[id.index()]);
+        let flags = u64::from(task.flags.contains(TaskFlags::KTHREAD))
+            | u64::from(task.flags.contains(TaskFlags::EXITING)) << 1
+            | u64::from(task.on_rq) << 2
+            | u64::from(task.policy_idle) << 3
+            | u64::from(task.affinity_unequal) << 4;
+        let mut words = std::mem::take(&mut self.scratch);
+        words.clear();
+        self.mask(&task.cpus_ptr, &mut words);
+        self.mask(&task.cpus_preferred, &mut words);
+        words.extend([
+            u64::from(task.nr_cpus_allowed),
+            flags,
+            u64::from(task.task_cpu.0),
+            i64::from(task.numa_preferred_nid) as u64,
+            task.last_update_time_ns,
+            task.load_avg,
+            task.h_load,
+            task.util_avg,
+            task.util_est_ewma,
+            task.util_est_enqueued,
+            task.runnable_avg,
+            task.uclamp_min,
+            task.uclamp_max,
+            u64::from(own.recent_used_cpu.0),
+            u64::from(own.wakee_flips),
+            own.wakee_flip_decay_jiffies,
+            own.last_wakee.map_or(NONE, task_number),
+        ]);
+        self.scratch = words;
+        if self.tasks.len() <= id.index() {
+            self.tasks.resize(id.index() + 1, Vec::new());
+        }
+        changed(&mut self.tasks[id.index()], &self.scratch, task_number(id), out)
+    }
+
+    /// The other side changed hidden state of a task or CPU itself: what it was told is no longer what it has.
+    pub(super) fn forget(&mut self, w: &Wakeup) {
+        for id in [w.p, w.current] {
+            if let Some(task) = self.tasks.get_mut(id.index()) {
+                task.clear();
+            }
+        }
+        if let Some(cpu) = self.cpus.get_mut(w.this_cpu.index()) {
+            cpu.clear();
+        }
+    }
+}
+
+/// Tells `words`, unless they are the same as before.
+fn changed(before: &mut Vec<u64>, words: &[u64], number: u64, out: &mut Vec<u64>) -> bool {
+    if before == words {
+        return false;
+    }
+    before.clear();
+    before.extend_from_slice(words);
+    out.push(number);
+    out.extend_from_slice(words);
+    true
+}
+
+/// The shared state that domain `id` holds: LLC domains, and in 7.3 the asymmetric ones.
+fn shared_of(topology: &Topology, id: DomainId) -> u64 {
+    let domain = topology.domain(id);
+    let parts = topology.parts();
+    let asym = domain.flags.intersects(SdFlags::ASYM_CPUCAPACITY | SdFlags::ASYM_CPUCAPACITY_FULL);
+    let llc =
+        parts.llcs.iter().position(|span| *span == domain.span && (asym || domain.flags.contains(SdFlags::SHARE_LLC)));
+    let asym = || parts.asym_spans.iter().position(|span| asym && *span == domain.span).map(|at| parts.llcs.len() + at);
+    llc.or_else(asym).map_or(NONE, |at| at as u64)
+}
+
+/// The switches of the tree's features, in its order.
+pub(super) fn features(switches: &[bool], out: &mut Vec<u64>) {
+    out.push(FEATURES);
+    out.extend(switches.iter().map(|&on| u64::from(on)));
+}
