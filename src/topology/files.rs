@@ -15,7 +15,7 @@ const MAX_FILE: u64 = 32 << 20;
 /// All kept files together, bytes.
 const MAX_TOTAL: u64 = 128 << 20;
 /// What an archive may unpack to, bytes.
-const MAX_UNPACKED: u64 = 512 << 20;
+const MAX_UNPACKED: u64 = 256 << 20;
 /// Entries of an archive or a directory.
 const MAX_ENTRIES: usize = 1_000_000;
 
@@ -79,6 +79,11 @@ impl Files {
             [0x1f, 0x8b, ..] => files.untar(flate2::read::MultiGzDecoder::new(bytes))?,
             [b'B', b'Z', b'h', ..] => files.untar(bzip2::read::MultiBzDecoder::new(bytes))?,
             _ if bytes.get(257..262) == Some(b"ustar") => files.untar(bytes)?,
+            [0xfd, b'7', b'z', ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+                let found = "an archive packed with xz or zstd".to_owned();
+                let expected = "gzip, bzip2 or none: unpack it first (xz -d or zstd -d)";
+                return Err(LoadError::File { file: origin.to_owned(), found, expected });
+            }
             _ => {
                 let found = format!("a file that begins with {:02x?}", &bytes[..bytes.len().min(4)]);
                 let expected = "a tar archive, packed with gzip or bzip2 or not at all";
@@ -163,10 +168,17 @@ impl Files {
         self.files.range(cpu.to_owned()..).next().is_none_or(|(path, _)| !path.starts_with(cpu))
     }
 
+    /// Files with these texts; a path without text is a link.
     #[cfg(test)]
     pub(super) fn of(files: &[(&str, &str)]) -> Self {
-        let files = files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect();
-        Self { origin: "test".to_owned(), files, ..Self::default() }
+        let mut all = Self { origin: "test".to_owned(), ..Self::default() };
+        for &(path, text) in files {
+            match wanted(path) {
+                Wanted::Name => drop(all.names.insert(path.to_owned())),
+                _ => drop(all.files.insert(path.to_owned(), text.as_bytes().to_vec())),
+            }
+        }
+        all
     }
 }
 
@@ -246,7 +258,9 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_archive_are_refused_by_name() {
-        for bytes in [&b""[..], b"x", b"PK\x03\x04", b"\x1f\x8b", b"\x1f\x8b\x08\0garbage", b"BZh9garbage"] {
+        for bytes in
+            [&b""[..], b"x", b"PK\x03\x04", b"\xfd7zXZ\0", b"\x1f\x8b", b"\x1f\x8b\x08\0garbage", b"BZh9garbage"]
+        {
             let error = Files::from_archive("box.tar.gz", bytes).expect_err("no archive");
             assert!(error.to_string().contains("box.tar.gz"), "{error}");
         }

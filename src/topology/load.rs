@@ -211,7 +211,7 @@ fn from_files(source: &TopologySource, files: Files, recorded: Option<Release>) 
 
 fn from_hardware(
     source: &TopologySource,
-    hardware: Hardware,
+    mut hardware: Hardware,
     snapshot: Snapshot,
     recorded: Option<Release>,
     mut notes: Vec<String>,
@@ -221,6 +221,11 @@ fn from_hardware(
         (None, Some(release)) => (release, "the kernel recorded"),
         (None, None) => (Release::DEFAULT, "assumed, no kernel is told"),
     };
+    let left_out = listed::in_no_domain(&hardware, &snapshot);
+    if !left_out.is_empty() {
+        hardware.isolated = hardware.isolated | left_out;
+        notes.push(format!("the kernel lists no sched domain for CPUs {left_out}: they are taken for isolated"));
+    }
     let mut parts = build(&hardware, release)?;
     let differences = listed::overlay(&mut parts, &snapshot);
     notes.push(match snapshot.domain_source {

@@ -27,7 +27,7 @@ pub(super) fn hardware(files: &Files, release: Release) -> Result<(Hardware, Vec
     let mut hw = Hardware::separate(nr);
     hw.online = online(files, nr)?;
     hw.isolated = list(files, "isolated")?.unwrap_or_default() & Cpumask::first_n(nr);
-    hw.arch = arch(files, &hw.online);
+    hw.arch = arch(files, &hw.online, &mut notes);
     nodes(files, &mut hw, &mut notes)?;
     hw.reclaim_distance = reclaim_distance(files, release);
     let mut without_cache = Cpumask::EMPTY;
@@ -93,14 +93,22 @@ fn online(files: &Files, nr: usize) -> Result<Cpumask, LoadError> {
     Ok(online & Cpumask::first_n(nr))
 }
 
-/// x86, unless /proc/cpuinfo is another architecture's or, without it, CPUs tell a capacity.
-fn arch(files: &Files, online: &Cpumask) -> Arch {
-    match files.text("proc/cpuinfo") {
-        Some(text) if text.lines().any(|line| line.starts_with("vendor_id")) => Arch::X86,
-        Some(_) => Arch::Generic,
-        None if online.first().is_some_and(|cpu| files.has(&format!("{CPU}/cpu{cpu}/cpu_capacity"))) => Arch::Generic,
-        None => Arch::X86,
+/// The architecture by /proc/cpuinfo; without it x86, unless CPUs tell a capacity.
+fn arch(files: &Files, online: &Cpumask, notes: &mut Vec<String>) -> Arch {
+    let Some(text) = files.text("proc/cpuinfo") else {
+        let tells = online.first().is_some_and(|cpu| files.has(&format!("{CPU}/cpu{cpu}/cpu_capacity")));
+        return if tells { Arch::Generic } else { Arch::X86 };
+    };
+    let has = |name: &str| text.lines().any(|line| line.starts_with(name));
+    if has("vendor_id") && has("cpu family") {
+        return Arch::X86;
     }
+    if !has("CPU implementer") && !has("hart") {
+        notes.push(
+            "this architecture has its own rules for sched domains, not modelled here: arm64's are taken".to_owned(),
+        );
+    }
+    Arch::Generic
 }
 
 /// **Source**: arch/x86/kernel/cpu/amd.c and hygon.c, node_reclaim_distance.
@@ -255,4 +263,121 @@ fn capacities(files: &Files, hw: &mut Hardware) -> Result<(), LoadError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RELEASE: Release = Release::new(6, 1);
+
+    fn read(files: &[(&str, &str)]) -> (Hardware, Vec<String>) {
+        hardware(&Files::of(files), RELEASE).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn fails(files: &[(&str, &str)]) -> String {
+        hardware(&Files::of(files), RELEASE).expect_err("no hardware").to_string()
+    }
+
+    #[test]
+    fn masks_may_be_hexadecimal_and_lists_missing() {
+        let (hw, _) = read(&[
+            ("sys/devices/system/cpu/possible", "0-3\n"),
+            ("sys/devices/system/cpu/cpu0/topology/thread_siblings", "00000000,00000005\n"),
+            ("sys/devices/system/cpu/cpu2/topology/thread_siblings", "5\n"),
+            ("sys/devices/system/cpu/cpu1/topology/thread_siblings_list", "1,3\n"),
+            ("sys/devices/system/cpu/cpu1/cache/index0/level", "1\n"),
+            ("sys/devices/system/cpu/cpu1/cache/index0/type", "Instruction\n"),
+            ("sys/devices/system/cpu/cpu1/cache/index0/shared_cpu_map", "f\n"),
+            ("sys/devices/system/cpu/cpu1/cache/index2/level", "2\n"),
+            ("sys/devices/system/cpu/cpu1/cache/index2/type", "Unified\n"),
+            ("sys/devices/system/cpu/cpu1/cache/index2/shared_cpu_map", "a\n"),
+            ("sys/devices/system/cpu/cpu3/topology/core_siblings_list", "1,3\n"),
+        ]);
+        assert_eq!(hw.online.to_string(), "0-3", "CPUs with a folder");
+        assert_eq!((hw.smt[0].to_string(), hw.smt[1].to_string()), ("0,2".to_owned(), "1,3".to_owned()));
+        assert_eq!(hw.llc[1].to_string(), "1,3");
+        assert_eq!(hw.llc[3].to_string(), "1,3", "without caches the package's");
+    }
+
+    #[test]
+    fn holes_and_offline_cpus_are_kept_apart() {
+        let (hw, notes) = read(&[
+            ("sys/devices/system/cpu/possible", "0-7"),
+            ("sys/devices/system/cpu/online", "0,2,7"),
+            ("sys/devices/system/cpu/isolated", "2"),
+            ("sys/devices/system/cpu/cpu2/topology/core_cpus_list", "2-3"),
+            ("sys/devices/system/cpu/cpu3/node1", ""),
+            ("sys/devices/system/node/node0/cpulist", "0,2"),
+            ("sys/devices/system/node/node1/cpulist", "7"),
+            ("sys/devices/system/node/node2/cpulist", ""),
+        ]);
+        assert_eq!((hw.nr_cpu_ids, hw.online.to_string()), (8, "0,2,7".to_owned()));
+        assert_eq!(hw.smt[2].to_string(), "2", "CPU 3 is offline");
+        assert_eq!(hw.node, [0, 0, 0, 1, 0, 0, 0, 1], "an offline CPU's node by its link");
+        assert_eq!(hw.isolated.to_string(), "2");
+        assert!(notes.iter().any(|note| note.starts_with("no node distances are told")), "{notes:?}");
+    }
+
+    #[test]
+    fn distance_columns_are_the_online_nodes() {
+        let (hw, notes) = read(&[
+            ("sys/devices/system/cpu/online", "0-2"),
+            ("sys/devices/system/node/online", "0,2-3"),
+            ("sys/devices/system/node/node0/cpulist", "0"),
+            ("sys/devices/system/node/node0/distance", "10 21 17\n"),
+            ("sys/devices/system/node/node2/cpulist", "1-2"),
+            ("sys/devices/system/node/node2/distance", "21 10 28\n"),
+            // Memory only.
+            ("sys/devices/system/node/node3/cpulist", "\n"),
+            ("sys/devices/system/node/node3/distance", "17 28\n"),
+        ]);
+        assert_eq!((hw.node_distance(0, 2), hw.node_distance(0, 3), hw.node_distance(2, 3)), (21, 17, 28));
+        assert_eq!((hw.node_distance(3, 0), hw.node_distance(3, 3)), (20, 10), "its row has a column too few");
+        assert!(notes.iter().any(|note| note.contains("nodes [3]")), "{notes:?}");
+        assert_eq!(hw.nodes_with_cpus(), [0, 2]);
+        assert_eq!(hw.nodes(), [0, 2]);
+    }
+
+    #[test]
+    fn zen_has_a_reclaim_distance_of_its_own() {
+        let cpuinfo = "processor : 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\n";
+        let files = [("sys/devices/system/cpu/online", "0"), ("proc/cpuinfo", cpuinfo)];
+        assert_eq!(read(&files).0.reclaim_distance, 32);
+        let old = hardware(&Files::of(&files), Release::new(5, 3)).expect("hardware").0;
+        assert_eq!(old.reclaim_distance, 30);
+        let intel = [files[0], ("proc/cpuinfo", "vendor_id : GenuineIntel\ncpu family : 25\n")];
+        assert_eq!(read(&intel).0.reclaim_distance, 30);
+    }
+
+    #[test]
+    fn architectures_are_told_apart_by_cpuinfo() {
+        let arch = |cpuinfo| {
+            let (hw, notes) = read(&[("sys/devices/system/cpu/online", "0"), ("proc/cpuinfo", cpuinfo)]);
+            (hw.arch, notes.iter().any(|note| note.contains("not modelled")))
+        };
+        assert_eq!(arch("vendor_id : GenuineIntel\ncpu family : 6\n"), (Arch::X86, false));
+        assert_eq!(arch("CPU implementer : 0x41\n"), (Arch::Generic, false));
+        assert_eq!(arch("hart : 1\n"), (Arch::Generic, false));
+        assert_eq!(arch("vendor_id : IBM/S390\n"), (Arch::Generic, true));
+    }
+
+    #[test]
+    fn files_that_make_no_sense_are_named() {
+        let online = ("sys/devices/system/cpu/online", "0-1");
+        for (path, text, expected) in [
+            ("sys/devices/system/cpu/possible", "0-x", "a list of CPUs"),
+            ("sys/devices/system/cpu/possible", "0-5000", "below 1024"),
+            ("sys/devices/system/cpu/cpu1/topology/core_cpus", "xyz", "a hexadecimal mask"),
+            ("sys/devices/system/cpu/cpu1/cpu_capacity", "0", "a CPU capacity"),
+            ("sys/devices/system/node/node0/distance", "10 300", "distances from 10 to 255"),
+            ("sys/devices/system/node/node5000/cpulist", "0", "nodes below 1024"),
+        ] {
+            let error = fails(&[online, (path, text)]);
+            let path = path.split("/node5000").next().expect("a path");
+            assert!(error.contains(path) && error.contains(expected), "{error}");
+        }
+        assert!(fails(&[("sys/devices/system/cpu/cpu2000/online", "1")]).contains("CPU 2000"));
+        assert!(fails(&[("sys/devices/system/cpu/online", "")]).contains("no online CPU is described"));
+    }
 }
