@@ -69,7 +69,7 @@ pub struct Domain {
     pub span: Cpumask,
     /// The domain's flags.
     pub flags: SdFlags,
-    /// Percent above which an imbalance counts (110 for SMT, 117 for the LLC, 125 above).
+    /// Percent above which an imbalance counts (110 for SMT, else 117; before 5.10 125 above the LLC).
     pub imbalance_pct: u32,
     /// Tasks up to which an imbalance between NUMA nodes is allowed (since 5.18; 0 elsewhere).
     pub imb_numa_nr: u32,
