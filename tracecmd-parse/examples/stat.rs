@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Prints what is in each trace.dat: events by type and by CPU.
+//! Prints what is in each trace (trace.dat or text, `-` for the standard input): events by type and by CPU.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use tracecmd_parse::{Error, Item, Select, TraceFile, TraceReader};
+use tracecmd_parse::{Error, Item, Select, open_any};
 
 fn main() -> ExitCode {
     let mut code = ExitCode::SUCCESS;
@@ -18,15 +18,19 @@ fn main() -> ExitCode {
 }
 
 fn stat(path: &str) -> Result<(), Error> {
-    let trace = TraceFile::open(path)?;
+    let trace = open_any(path)?;
+    let trace = trace.reader();
     let meta = trace.meta();
+    let version = if meta.version == 0 { "text".to_string() } else { format!("version {}", meta.version) };
     println!(
-        "{path}: version {}, {} CPUs, clock {}, {}",
-        meta.version,
+        "{path}: {version}, {} CPUs, clock {}, {}",
         meta.cpus,
         meta.clock.as_deref().unwrap_or("not named"),
         meta.uname.as_deref().unwrap_or("no uname"),
     );
+    for note in &meta.notes {
+        println!("note: {note}");
+    }
     for buffer in &meta.buffers {
         let mut by_id: BTreeMap<u16, u64> = BTreeMap::new();
         let mut by_cpu: BTreeMap<u32, u64> = BTreeMap::new();

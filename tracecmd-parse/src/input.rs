@@ -2,7 +2,7 @@
 //! Any input: a file, a pipe or `-`, compressed or not, trace.dat or text.
 
 use std::fs::File;
-use std::io::{self, Chain, Cursor, Read, Seek, SeekFrom};
+use std::io::{self, Chain, Cursor, Read};
 use std::path::Path;
 
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
@@ -44,18 +44,38 @@ impl AnyTrace {
     }
 }
 
+/// How often the events will be walked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Walks {
+    Once,
+    /// What cannot be read again is written to a temporary file.
+    Many,
+}
+
 /// Opens a trace.dat or a text by what is in it; `-` is the standard input. Either may be packed with gzip or zstd.
 ///
-/// Text is read as it comes. A trace.dat out of a pipe or a packed file is written to a temporary file first, as it
-/// cannot be read from front to back.
+/// Text is read as it comes; out of a pipe it can be walked once ([`Error::ReadOnce`]). A trace.dat out of a pipe or a
+/// packed file is written to a temporary file first, as it cannot be read from front to back.
 ///
 /// # Errors
 /// [`Error::InFile`] with what is wrong, and what the input looks like if it is no trace.
 pub fn open_any(path: impl AsRef<Path>) -> Result<AnyTrace, Error> {
-    let path = path.as_ref();
+    open_input(path.as_ref(), Walks::Once)
+}
+
+/// As [`open_any`], for those who walk the events more than once: a text out of a pipe, too, is written to a temporary
+/// file first.
+///
+/// # Errors
+/// As [`open_any`].
+pub fn open_repeatable(path: impl AsRef<Path>) -> Result<AnyTrace, Error> {
+    open_input(path.as_ref(), Walks::Many)
+}
+
+fn open_input(path: &Path, walks: Walks) -> Result<AnyTrace, Error> {
     let opened = match path.to_str() {
-        Some("-") => from_stream(Box::new(io::stdin())),
-        _ => open(path),
+        Some("-") => from_stream(Box::new(io::stdin()), walks),
+        _ => open(path, walks),
     };
     opened.map_err(|error| match error {
         named @ Error::InFile { .. } => named,
@@ -63,14 +83,14 @@ pub fn open_any(path: impl AsRef<Path>) -> Result<AnyTrace, Error> {
     })
 }
 
-fn open(path: &Path) -> Result<AnyTrace, Error> {
+fn open(path: &Path, walks: Walks) -> Result<AnyTrace, Error> {
     let kind = std::fs::metadata(path)?.file_type();
     if kind.is_dir() {
         return Err(Error::NotAFile { found: "directory" });
     }
     if !kind.is_file() {
         // A pipe can be read once only.
-        return from_stream(Box::new(File::open(path)?));
+        return from_stream(Box::new(File::open(path)?), walks);
     }
     let mut first = [0; TRACE_DAT.len()];
     let n = read_up_to(&mut File::open(path)?, &mut first)?;
@@ -85,20 +105,24 @@ fn open(path: &Path) -> Result<AnyTrace, Error> {
     }
 }
 
-fn from_stream(stream: Bytes) -> Result<AnyTrace, Error> {
+fn from_stream(stream: Bytes, walks: Walks) -> Result<AnyTrace, Error> {
     let (stream, is_dat) = unpack(stream)?;
-    match is_dat {
-        true => spool(stream),
-        false => TextTrace::from_stream(stream).map(|trace| AnyTrace::Text(Box::new(trace))),
+    match (is_dat, walks) {
+        (true, _) => spool(stream),
+        (false, Walks::Once) => TextTrace::from_stream(stream).map(|trace| AnyTrace::Text(Box::new(trace))),
+        (false, Walks::Many) => TextTrace::from_file(nameless(stream)?).map(|trace| AnyTrace::Text(Box::new(trace))),
     }
 }
 
 /// Writes a trace.dat to a file without a name and opens that.
-fn spool(mut stream: Bytes) -> Result<AnyTrace, Error> {
+fn spool(stream: Bytes) -> Result<AnyTrace, Error> {
+    TraceFile::from_file(nameless(stream)?).map(|trace| AnyTrace::Dat(Box::new(trace)))
+}
+
+fn nameless(mut stream: Bytes) -> io::Result<File> {
     let mut file = tempfile::tempfile()?;
     io::copy(&mut stream, &mut file)?;
-    file.seek(SeekFrom::Start(0))?;
-    TraceFile::from_file(file).map(|trace| AnyTrace::Dat(Box::new(trace)))
+    Ok(file)
 }
 
 /// Takes all compression away; says whether a trace.dat is below it.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tracecmd_parse::text::{Form, LeftState, TextItem, TextTrace};
-use tracecmd_parse::{AnyTrace, Error, Item, Select, TraceReader, open_any};
+use tracecmd_parse::{AnyTrace, Error, Item, Select, TraceReader, open_any, open_repeatable};
 
 /// A file of ../shared/public-traces.
 fn public(name: &str) -> Option<PathBuf> {
@@ -331,9 +331,11 @@ fn a_packed_trace_dat_is_unpacked() {
 #[test]
 fn stdin_child() {
     if std::env::var_os("READ_STDIN").is_some() {
-        let trace = open_any("-").unwrap();
+        let trace = open_repeatable("-").unwrap();
         let kind = if matches!(trace, AnyTrace::Dat(_)) { "dat" } else { "text" };
-        eprintln!("{kind} {}", raw(trace.reader(), 0).len());
+        let (first, second) = (raw(trace.reader(), 0), raw(trace.reader(), 0));
+        assert_eq!(first, second);
+        eprintln!("{kind} {}", first.len());
     }
 }
 
@@ -439,4 +441,30 @@ fn cut_and_changed_texts_do_no_harm() {
     }
     // Most of them still look like a trace, or nothing was tested.
     assert!(read > 10_000, "{read}");
+}
+
+/// Lines that are as long as they may be, and repeat what a parser looks for.
+#[test]
+fn hostile_lines_cost_little() {
+    let head = "          <idle>-0       [001] d..2.    12.000003: ";
+    let repeated = [
+        ("sched_process_fork: comm=a", " pid=1 child_comm=a"),
+        ("sched_switch: prev_comm=a", " prev_pid=1 prev_prio=1 prev_state=S ==> next_comm="),
+        ("sched_switch: a", ":1 [1] S ==> a"),
+        ("sched_process_exec: filename=", " pid=1 old_pid=1 x"),
+        ("x: ", "a=\"x"),
+        ("x: ", "a=\" "),
+        ("x: ", "-1 [000] 1.000001: "),
+        ("", "-1 [000] 5"),
+        ("", "x[1] 1.000001: "),
+    ];
+    let start = std::time::Instant::now();
+    for (start, part) in repeated {
+        let line = format!("{head}{start}{}\n", part.repeat(60_000 / part.len()));
+        walk(format!("{TRACEFS}{}", line.repeat(20)).as_bytes());
+        let perf = line.replace("<idle>-0 ", "<idle>  0 ").replace("d..2.", "");
+        walk(perf.repeat(20).as_bytes());
+    }
+    // A second or two even where nothing is optimised and the machine is busy; minutes if anything is quadratic.
+    assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! From the text of an event to its fields.
 
+use super::head::COMM_MAX;
 use super::scan::{Scan, integer};
 use super::template::{self, Key, Kind};
+
+/// Strings of probes in the scheduler are comms.
+const QUOTED_MAX: usize = 256;
 
 /// How an event's values are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -116,10 +120,11 @@ fn fit(keys: &[Key], line: &[u8], at: usize, first: bool, tail: Tail, pairs: &mu
     let before = pairs.len();
     if let Some(value) = key_at(key, line, at, first) {
         match key.kind {
-            Kind::Text => {
+            Kind::Text | Kind::Comm => {
+                let longest = if key.kind == Kind::Comm { COMM_MAX } else { line.len() };
+                let last = line.len().min(value.saturating_add(longest));
                 // Every place where the value could end.
-                let ends = (value..line.len()).filter(|&end| line[end] == b' ').chain([line.len()]);
-                for end in ends {
+                for end in (value..=last).filter(|&end| line.get(end).is_none_or(|&b| b == b' ')) {
                     pairs.truncate(before);
                     pairs.push(Pair::known(key.name, value, end));
                     if fit(rest, line, end, false, tail, pairs) {
@@ -227,7 +232,7 @@ fn quoted(scan: &mut Scan<'_>) {
     let mut end = *scan;
     loop {
         end.all(|b| b != b'"');
-        if !end.eat(b"\"") {
+        if end.at() - scan.at() > QUOTED_MAX || !end.eat(b"\"") {
             return;
         }
         if matches!(end.peek(), None | Some(b' ' | b',' | b')')) {
@@ -324,7 +329,7 @@ fn task(line: &[u8], at: usize, end: usize) -> Option<Task> {
     let before = text[..bracket].strip_suffix(b" ")?;
     let colon = before.iter().rposition(|&b| b == b':')?;
     super::scan::decimal(&before[colon + 1..])?;
-    (colon <= super::head::COMM_MAX).then_some(Task {
+    (colon <= COMM_MAX).then_some(Task {
         comm: (at, at + colon),
         pid: (at + colon + 1, at + before.len()),
         prio: (at + bracket + 1, at + text.len()),

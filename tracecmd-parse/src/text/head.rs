@@ -13,6 +13,8 @@ use super::scan::Scan;
 pub(super) const COMM_MAX: usize = 15;
 /// trace-cmd and the kernel print a comm right-aligned in so many bytes.
 const COMM_WIDTH: usize = 16;
+/// `report -l` in so many.
+const LATENCY_WIDTH: usize = 8;
 /// NR_CPUS of any kernel built so far is 8192 at most.
 pub(super) const CPUS_MAX: u64 = 1 << 16;
 
@@ -47,8 +49,8 @@ pub(super) struct Head {
 pub(super) fn parse(form: Form, line: &[u8]) -> Result<Head, &'static str> {
     match form {
         Form::Perf => perf(line),
-        Form::ReportLatency => first(line, latency_tail),
-        Form::Report | Form::Tracefs => first(line, ftrace_tail),
+        Form::ReportLatency => first(line, LATENCY_WIDTH, latency_tail),
+        Form::Report | Form::Tracefs => first(line, COMM_WIDTH, ftrace_tail),
     }
 }
 
@@ -62,18 +64,18 @@ struct Tail {
     event_at: usize,
 }
 
-/// `comm-pid` and a tail.
-fn first(line: &[u8], tail: impl Fn(Scan<'_>) -> Option<Tail>) -> Result<Head, &'static str> {
+/// `comm-pid` and a tail; the comm is aligned in `width` bytes.
+fn first(line: &[u8], width: usize, tail: impl Fn(Scan<'_>) -> Option<Tail>) -> Result<Head, &'static str> {
     let mut found = None;
     for (at, _) in line.iter().enumerate().filter(|&(_, &b)| b == b'-') {
         let Some(tail) = tail(Scan::new(line, at + 1)) else {
             continue;
         };
         if tail.stamp.decimals > 0 {
-            return head(line, at, tail);
+            return head(line, at, width, tail);
         }
         // No comm ends so far to the right: that is the event's own text.
-        if found.is_some() && at > COMM_WIDTH {
+        if found.is_some() && at > width {
             break;
         }
         if found.is_some() {
@@ -82,11 +84,11 @@ fn first(line: &[u8], tail: impl Fn(Scan<'_>) -> Option<Tail>) -> Result<Head, &
         found = Some((at, tail));
     }
     let (at, tail) = found.ok_or("no \"comm-pid [CPU] time:\"")?;
-    head(line, at, tail)
+    head(line, at, width, tail)
 }
 
-fn head(line: &[u8], comm_end: usize, tail: Tail) -> Result<Head, &'static str> {
-    let aligned = comm_end.saturating_sub(COMM_WIDTH);
+fn head(line: &[u8], comm_end: usize, width: usize, tail: Tail) -> Result<Head, &'static str> {
+    let aligned = comm_end.saturating_sub(width);
     let mut buffer = None;
     if aligned > 0 {
         let name = line[..aligned].strip_suffix(b": ").ok_or("comm is too long")?;
@@ -292,6 +294,9 @@ mod tests {
         assert_eq!(read(Form::Report, line), Ok(expected));
         let line = "run-work-291    12dNs1.    11.535045123: e: x";
         assert_eq!(read(Form::ReportLatency, line), Ok(of("run-work", 291, None, 12, 11_535_045_123, 9)));
+        let line = "r2:     bash-21608    0.....  2373.056722886: e: x";
+        let expected = (String::from("r2"), "bash".into(), 21608, None, 0, 2_373_056_722_886, 9, "e: x".into());
+        assert_eq!(read(Form::ReportLatency, line), Ok(expected));
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl Survey {
         for (name, templates) in template::TEMPLATES {
             let mut fields: Vec<(String, bool)> = Vec::new();
             for key in templates[0].iter().filter(|key| !key.optional) {
-                fields.push((key.name.to_string(), key.kind != Kind::Text));
+                fields.push((key.name.to_string(), matches!(key.kind, Kind::Int | Kind::State)));
             }
             if let Some(shape) = self.shapes.get(*name) {
                 for (name, numbers) in shape.stable() {

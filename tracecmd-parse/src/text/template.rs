@@ -10,8 +10,10 @@
 /// What a value looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Anything.
+    /// Anything, of any length.
     Text,
+    /// Anything, of the length that a comm can have.
+    Comm,
     /// A number, also as `0x46 (70)` (the tracefs option `fields`).
     Int,
     /// Letters of task states (`S`, `R+`, `D|K`), or their number.
@@ -33,8 +35,8 @@ const fn key(word: &'static str, kind: Kind) -> Key {
     Key { word, name: word, kind, optional: false }
 }
 
-const fn text(word: &'static str) -> Key {
-    key(word, Kind::Text)
+const fn comm(word: &'static str) -> Key {
+    key(word, Kind::Comm)
 }
 
 const fn int(word: &'static str) -> Key {
@@ -46,35 +48,35 @@ const fn named(word: &'static str, name: &'static str, kind: Kind) -> Key {
 }
 
 const SWITCH: &[Key] = &[
-    text("prev_comm"),
+    comm("prev_comm"),
     int("prev_pid"),
     int("prev_prio"),
     key("prev_state", Kind::State),
-    text("next_comm"),
+    comm("next_comm"),
     int("next_pid"),
     int("next_prio"),
 ];
 /// `success` until 4.2; before 2.6.37 with a comment instead of a number.
 const WAKEUP: &[Key] = &[
-    text("comm"),
+    comm("comm"),
     int("pid"),
     int("prio"),
     Key { word: "success", name: "success", kind: Kind::Int, optional: true },
     int("target_cpu"),
 ];
-const MIGRATE: &[Key] = &[text("comm"), int("pid"), int("prio"), int("orig_cpu"), int("dest_cpu")];
+const MIGRATE: &[Key] = &[comm("comm"), int("pid"), int("prio"), int("orig_cpu"), int("dest_cpu")];
 const FORK: &[Key] = &[
-    named("comm", "parent_comm", Kind::Text),
+    named("comm", "parent_comm", Kind::Comm),
     named("pid", "parent_pid", Kind::Int),
-    text("child_comm"),
+    comm("child_comm"),
     int("child_pid"),
 ];
-const FORK_RAW: &[Key] = &[text("parent_comm"), int("parent_pid"), text("child_comm"), int("child_pid")];
-const EXEC: &[Key] = &[text("filename"), int("pid"), int("old_pid")];
-const TASK: &[Key] = &[text("comm"), int("pid"), int("prio")];
-const RUNTIME: &[Key] = &[text("comm"), int("pid"), int("runtime")];
-const DELAY: &[Key] = &[text("comm"), int("pid"), int("delay")];
-const SETPRIO: &[Key] = &[text("comm"), int("pid"), int("oldprio"), int("newprio")];
+const FORK_RAW: &[Key] = &[comm("parent_comm"), int("parent_pid"), comm("child_comm"), int("child_pid")];
+const EXEC: &[Key] = &[key("filename", Kind::Text), int("pid"), int("old_pid")];
+const TASK: &[Key] = &[comm("comm"), int("pid"), int("prio")];
+const RUNTIME: &[Key] = &[comm("comm"), int("pid"), int("runtime")];
+const DELAY: &[Key] = &[comm("comm"), int("pid"), int("delay")];
+const SETPRIO: &[Key] = &[comm("comm"), int("pid"), int("oldprio"), int("newprio")];
 
 /// The event's name, and its forms, the usual one first.
 pub(super) const TEMPLATES: &[(&str, &[&[Key]])] = &[

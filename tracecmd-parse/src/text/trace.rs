@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, Cursor};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -42,15 +43,32 @@ pub struct TextTrace {
 /// Where the lines come from.
 enum Source {
     File(PathBuf),
+    /// A file without a name, read by position: two cursors do not disturb each other.
+    Open(Arc<File>),
     Memory(Arc<[u8]>),
     /// A pipe: what was read ahead, and the rest. Taken by the first cursor.
     Once(Mutex<Option<(Lines, VecDeque<Kept>)>>),
+}
+
+/// A file read by position.
+struct FromStart {
+    file: Arc<File>,
+    at: u64,
+}
+
+impl io::Read for FromStart {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let n = self.file.read_at(out, self.at)?;
+        self.at += n as u64;
+        Ok(n)
+    }
 }
 
 impl std::fmt::Debug for Source {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Source::File(path) => write!(f, "File({})", path.display()),
+            Source::Open(_) => f.write_str("Open"),
             Source::Memory(bytes) => write!(f, "Memory({} bytes)", bytes.len()),
             Source::Once(_) => f.write_str("Once"),
         }
@@ -72,6 +90,18 @@ impl TextTrace {
         };
         let named = |error| Error::InFile { path: path.to_path_buf(), error: Box::new(error) };
         read().map(|trace| TextTrace { path: Some(path.to_path_buf()), ..trace }).map_err(named)
+    }
+
+    /// Reads an open file, from its start.
+    ///
+    /// # Errors
+    /// As [`TextTrace::open`], without a file name.
+    pub fn from_file(file: File) -> Result<TextTrace, Error> {
+        let size = file.metadata()?.len();
+        let file = Arc::new(file);
+        let mut lines = lines(Box::new(FromStart { file: Arc::clone(&file), at: 0 }))?;
+        let ahead = read_ahead(&mut lines)?;
+        TextTrace::read(Source::Open(file), lines, &ahead, size)
     }
 
     /// Reads a text in memory.
@@ -143,6 +173,7 @@ impl TextTrace {
         }
         let (lines, ahead) = match &self.source {
             Source::File(path) => (lines(Box::new(File::open(path)?))?, VecDeque::new()),
+            Source::Open(file) => (lines(Box::new(FromStart { file: Arc::clone(file), at: 0 }))?, VecDeque::new()),
             Source::Memory(bytes) => (lines(Box::new(Cursor::new(Arc::clone(bytes))))?, VecDeque::new()),
             Source::Once(kept) => kept.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or(Error::ReadOnce)?,
         };
