@@ -261,7 +261,7 @@ fn close(line: &[u8], next: usize, first: usize, pairs: &mut [Pair]) {
 fn plugin_switch(line: &[u8], at: usize, pairs: &mut Vec<Pair>) -> Result<(), &'static str> {
     const ARROW: &[u8] = b" ==> ";
     let mut found = None;
-    for arrow in (at..line.len()).filter(|&arrow| line[arrow..].starts_with(ARROW)) {
+    for arrow in (at..line.len()).filter(|&arrow| line[arrow] == b' ' && line[arrow..].starts_with(ARROW)) {
         let Some(space) = line[at..arrow].iter().rposition(|&b| b == b' ') else {
             continue;
         };

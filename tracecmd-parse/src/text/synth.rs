@@ -166,12 +166,15 @@ fn system(name: &str) -> &'static str {
 pub(super) struct Synth<'a> {
     events: TextCursor,
     formats: &'a Formats,
+    /// The format of each name, for a quick look.
+    by_name: BTreeMap<&'a str, &'a EventFormat>,
     data: Vec<u8>,
 }
 
 impl<'a> Synth<'a> {
     pub(super) fn new(events: TextCursor, formats: &'a Formats) -> Synth<'a> {
-        Synth { events, formats, data: Vec::new() }
+        let by_name = formats.iter().map(|format| (format.name.as_str(), format)).collect();
+        Synth { events, formats, by_name, data: Vec::new() }
     }
 }
 
@@ -181,7 +184,8 @@ impl EventCursor for Synth<'_> {
             None => return Ok(None),
             Some(TextItem::Lost { cpu, ts_ns, count }) => Item::Lost { cpu, ts_ns, count },
             Some(TextItem::Event(event)) => {
-                let format = named(self.formats, &event).filter(|format| write(format, &event, &mut self.data));
+                let format = named(self.formats, &self.by_name, &event);
+                let format = format.filter(|format| write(format, &event, &mut self.data));
                 let id = format.map_or(OTHER, |format| format.id);
                 if format.is_none() {
                     head(OTHER, &event, &mut self.data);
@@ -196,10 +200,16 @@ impl EventCursor for Synth<'_> {
     }
 }
 
-fn named<'f>(formats: &'f Formats, event: &TextEvent<'_>) -> Option<&'f EventFormat> {
-    match template::of(event.name) {
-        Some(_) => formats.by_name("sched", event.name),
-        None => formats.by_name(event.system.unwrap_or(system(event.name)), event.name),
+fn named<'a>(
+    formats: &'a Formats,
+    by_name: &BTreeMap<&str, &'a EventFormat>,
+    event: &TextEvent<'_>,
+) -> Option<&'a EventFormat> {
+    let format = *by_name.get(event.name)?;
+    match event.system {
+        // Of two systems with an event of this name.
+        Some(system) if system != format.system => formats.by_name(system, event.name),
+        _ => Some(format),
     }
 }
 
