@@ -19,7 +19,7 @@ pub enum BuildError {
     /// Two CPUs see partly overlapping groups on a level that must partition the machine. The kernel warns and builds
     /// no domain at all.
     #[error(
-        "topology: level {level} is no partition: CPU {a} has {a_mask} and CPU {b} has {b_mask}, expected the same or \
+        "level {level} is no partition: CPU {a} has {a_mask} and CPU {b} has {b_mask}, expected the same or \
          nothing in common"
     )]
     NotAPartition {
@@ -35,7 +35,7 @@ pub enum BuildError {
         b_mask: String,
     },
     /// A column of the wrong length, or a CPU that is not possible.
-    #[error("topology: {what} of the hardware description does not fit its {nr_cpu_ids} CPUs")]
+    #[error("{what} of the hardware description does not fit its {nr_cpu_ids} CPUs")]
     Shape {
         /// What.
         what: &'static str,

@@ -134,7 +134,7 @@ pub enum LoadError {
         expected: &'static str,
     },
     /// A count of CPUs that no machine has.
-    #[error("a topology for {found} CPUs: expected 1 to {MAX_CPUS}")]
+    #[error("for {found} CPUs: expected 1 to {MAX_CPUS}")]
     Count {
         /// The count.
         found: usize,
