@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use common::model::{self, Model, Record};
+use common::model;
 use common::random::Random;
-use tracecmd_parse::write::{Shape, Stamp};
+use tracecmd_parse::write::Shape;
 use tracecmd_parse::{Compression, Item, Select, TraceFile, TraceReader};
 
 /// Lines of events by buffer, and (CPU, count) of the marks of lost events.
@@ -40,7 +40,7 @@ fn tracecmd_reads_what_is_written() {
             continue;
         }
         let cpus = 1 + random.below(5) as u32;
-        let model = as_tracecmd_reads(model::model(&mut random, &shape, cpus, true));
+        let model = model::as_tracecmd_reads(model::model(&mut random, &shape, cpus, true));
         std::fs::write(&file, model::write(&shape, &model::head(cpus), &model)).unwrap();
         let (mut ours, mut theirs) = (read(&file), report(&file, &shape));
         // The order of marks of different CPUs is trace-cmd's own.
@@ -58,23 +58,6 @@ fn tracecmd_reads_what_is_written() {
     }
     println!("{judged} shapes judged{}", if zlib { "" } else { " (this trace-cmd has no zlib)" });
     std::fs::remove_dir_all(&dir).unwrap();
-}
-
-/// trace-cmd 3.1.6 tells a loss with the first event of the page after it, and
-/// only if that is the first thing on the page; so only such losses.
-fn as_tracecmd_reads(mut model: Model) -> Model {
-    for (_, cpus) in &mut model {
-        for records in cpus.values_mut() {
-            let next: Vec<bool> =
-                records.iter().skip(1).map(|r| matches!(r, Record::Event { stamp: Stamp::Delta, .. })).collect();
-            let mut at = 0;
-            records.retain(|record| {
-                at += 1;
-                !matches!(record, Record::Lost { .. }) || next.get(at - 1) == Some(&true)
-            });
-        }
-    }
-    model
 }
 
 fn read(file: &Path) -> Report {

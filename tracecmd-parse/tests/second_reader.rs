@@ -5,10 +5,13 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use common::model;
+use common::random::Random;
 use tracecmd_parse::tracecmd::{Libraries, Options, TraceCmd, serve_if_asked};
 use tracecmd_parse::{
-    Error, EventCursor, EventFormat, Field, FieldKind, Item, Select, TaskStates, TraceFile, TraceReader,
+    Compression, Error, EventCursor, EventFormat, Field, FieldKind, Item, Select, TaskStates, TraceFile, TraceReader,
 };
 
 /// Not a test but what the child process runs: this binary is started again with only it.
@@ -113,6 +116,44 @@ fn same_events(native: &TraceFile, library: &TraceCmd, buffer: &str, file: &Path
     count
 }
 
+/// Both versions and byte orders, several buffers, losses, extended times: whatever can be written.
+#[test]
+fn both_readers_agree_on_what_is_written() {
+    if !have_library() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = Random(5);
+    let (mut files, mut events, mut refused) = (0, 0, 0);
+    for shape in model::shapes() {
+        let cpus = 1 + random.below(5) as u32;
+        let model = model::as_tracecmd_reads(model::model(&mut random, &shape, cpus, true));
+        let path = cut_file(dir.path(), &model::write(&shape, &model::head(cpus), &model), files);
+        let native = TraceFile::open(&path).unwrap();
+        // Not every build of the library has zlib.
+        let library = match TraceCmd::open_with(&path, options()) {
+            Ok(library) => library,
+            Err(error) if shape.compression == Compression::Zlib => {
+                println!("{error}");
+                refused += 1;
+                continue;
+            }
+            Err(error) => panic!("{shape:?}: {error}"),
+        };
+        same_formats(&native, &library, &path);
+        let names = |reader: &dyn TraceReader| -> Vec<String> {
+            reader.meta().buffers.iter().map(|buffer| buffer.name.clone()).collect()
+        };
+        assert_eq!(names(&native), names(&library));
+        for buffer in &native.meta().buffers {
+            events += same_events(&native, &library, &buffer.name, &path);
+        }
+        files += 1;
+    }
+    println!("{files} files, {events} events equal, {refused} refused");
+    assert!(files > 10 && events > 1000);
+}
+
 #[test]
 fn a_second_cursor_starts_again() {
     let Some(path) = common::recording("smp4-idle-light").filter(|_| have_library()) else {
@@ -179,6 +220,42 @@ fn cut_file(dir: &Path, bytes: &[u8], part: usize) -> PathBuf {
     let path = dir.join(format!("cut{part}.dat"));
     std::fs::write(&path, bytes).unwrap();
     path
+}
+
+/// Whatever the bytes are, the library may do what it likes in its own process.
+#[test]
+fn damaged_files_do_no_harm_here() {
+    if !have_library() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = Random(77);
+    let shapes = model::shapes();
+    let mut outcomes = [0; 3];
+    for at in 0..80 {
+        let shape = &shapes[random.below(shapes.len())];
+        let mut bytes = model::write(shape, &model::head(2), &model::model(&mut random, shape, 2, true));
+        for _ in 0..1 + random.below(4) {
+            let at = random.below(bytes.len());
+            bytes[at] = random.below(256) as u8;
+        }
+        let path = cut_file(dir.path(), &bytes, at);
+        let impatient = Options { patience: Duration::from_secs(5), ..options() };
+        let walked = TraceCmd::open_with(&path, impatient).and_then(|library| {
+            for buffer in &library.meta().buffers {
+                let mut cursor = library.cursor(&Select::buffer(&buffer.name))?;
+                while cursor.next()?.is_some() {}
+            }
+            Ok(())
+        });
+        match walked {
+            Ok(()) => outcomes[0] += 1,
+            Err(error) if error.to_string().contains("refused") => outcomes[1] += 1,
+            Err(_) => outcomes[2] += 1,
+        }
+    }
+    println!("{} read, {} refused, {} crashed or worse", outcomes[0], outcomes[1], outcomes[2]);
+    assert!(outcomes[0] > 0 && outcomes[1] > 0);
 }
 
 /// Lost events: a page is marked in a copy of a version 6 file.

@@ -25,21 +25,29 @@ use crate::reader::{Select, TraceFile, TraceReader};
 use super::wire::{self, In, Opened, Sent};
 use super::{ASKED, Libraries, PREPARED, child};
 
-/// A child that says nothing for so long hangs. Opening decompresses the whole file.
-const SILENCE_MAX: Duration = Duration::from_secs(600);
+/// How long a child may say nothing.
+const PATIENCE: Duration = Duration::from_secs(600);
 /// A child that is no longer needed has so long to remove its temporary files.
 const END_MAX: Duration = Duration::from_secs(5);
 /// NR_CPUS of any kernel built so far is 8192 at most.
 const CPUS_MAX: u32 = 1 << 16;
 
 /// How the library is reached.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Options {
     /// The libraries.
     pub libraries: Libraries,
     /// The program that serves, with its arguments: one that calls [`super::serve_if_asked`]. The running program
     /// by default.
     pub program: Option<(PathBuf, Vec<OsString>)>,
+    /// A child that says nothing for so long hangs: 10 minutes by default, as opening decompresses the whole file.
+    pub patience: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { libraries: Libraries::default(), program: None, patience: PATIENCE }
+    }
 }
 
 /// The reader that asks trace-cmd's library.
@@ -135,6 +143,7 @@ struct Server {
     socket: UnixStream,
     child: Child,
     stderr: File,
+    patience: Duration,
 }
 
 impl Server {
@@ -147,7 +156,9 @@ impl Server {
             }
         };
         let (socket, theirs) = UnixStream::pair()?;
-        socket.set_read_timeout(Some(SILENCE_MAX))?;
+        // Nothing would be forever.
+        let patience = options.patience.max(Duration::from_millis(1));
+        socket.set_read_timeout(Some(patience))?;
         let stderr = tempfile::tempfile()?;
         let child = Command::new(program)
             .args(arguments)
@@ -157,7 +168,7 @@ impl Server {
             .stdout(Stdio::null())
             .stderr(stderr.try_clone()?)
             .spawn()?;
-        let mut server = Server { socket, child, stderr };
+        let mut server = Server { socket, child, stderr, patience };
         server.ask(wire::OPEN, &child::write_request(&options.libraries, path))?;
         let mut bytes = Vec::new();
         match server.receive(&mut bytes)? {
@@ -180,7 +191,7 @@ impl Server {
             Ok(Some(kind)) => Ok(kind),
             Ok(None) => Err(self.gone()),
             Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {
-                Err(tracecmd(format!("said nothing for {} s", SILENCE_MAX.as_secs())))
+                Err(tracecmd(format!("said nothing for {} s", self.patience.as_secs())))
             }
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => Err(self.gone()),
             Err(error) => Err(error.into()),

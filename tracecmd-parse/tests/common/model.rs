@@ -203,3 +203,20 @@ pub fn read(trace: &TraceFile, buffer: &str) -> BTreeMap<u32, Vec<Seen>> {
     assert_eq!(cursor.summary().gaps, []);
     by_cpu
 }
+
+/// trace-cmd 3.1.6 tells a loss with the first event of the page after it, and
+/// only if that is the first thing on the page; so only such losses.
+pub fn as_tracecmd_reads(mut model: Model) -> Model {
+    for (_, cpus) in &mut model {
+        for records in cpus.values_mut() {
+            let next: Vec<bool> =
+                records.iter().skip(1).map(|r| matches!(r, Record::Event { stamp: Stamp::Delta, .. })).collect();
+            let mut at = 0;
+            records.retain(|record| {
+                at += 1;
+                !matches!(record, Record::Lost { .. }) || next.get(at - 1) == Some(&true)
+            });
+        }
+    }
+    model
+}
