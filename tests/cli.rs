@@ -184,6 +184,32 @@ fn a_topology_of_another_machine_is_refused() {
 }
 
 #[test]
+fn a_pipe_a_packed_file_and_the_other_reader_give_the_same() {
+    let counts = |output: &Output| {
+        assert_eq!((output.status.code(), stderr(output).as_str()), (Some(0), ""));
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        (report["files"][0]["recording"]["events"].clone(), report["files"][0]["totals"].clone())
+    };
+    let topology = Path::new(SMALL).with_file_name("topology.tar.gz").display().to_string();
+    let args = ["--topology", &topology, "--format", "json"];
+    let named = counts(&sisdiff().args(["replay", SMALL]).args(args).output().expect("runs"));
+    let piped = fs::File::open(SMALL).expect("a recording");
+    let piped = sisdiff().args(["replay", "-"]).args(args).stdin(piped).output().expect("runs");
+    assert_eq!(counts(&piped), named);
+    if Command::new("trace-cmd").arg("--version").output().is_err() {
+        println!("no trace-cmd here: its library and its text are not tried");
+        return;
+    }
+    let other = sisdiff().args(["replay", SMALL, "--reader", "tracecmd"]).args(args).output().expect("runs");
+    assert_eq!(counts(&other), named);
+    let text = Command::new("trace-cmd").args(["report", "-t", SMALL]).output().expect("trace-cmd runs").stdout;
+    let dir = Dir::new();
+    let text = dir.file("report.txt", &text);
+    let read = counts(&sisdiff().args(["replay", &text]).args(args).output().expect("runs"));
+    assert_eq!((&read.0, &read.1["decisions"]), (&named.0, &named.1["decisions"]));
+}
+
+#[test]
 fn without_a_topology_the_guess_is_stated() {
     let dir = Dir::new();
     let alone = dir.path("trace.dat");

@@ -105,12 +105,16 @@ pub struct SourceArgs {
     /// The trace buffer (ftrace instance) to read. Default: the top one.
     #[arg(long, value_name = "NAME")]
     pub buffer: Option<String>,
+    /// Who reads a trace.dat: sisdiff itself, or trace-cmd's C library (of a trace.dat that is too new, for a second
+    /// opinion).
+    #[arg(long, value_enum, default_value_t = ReaderArg::Native)]
+    pub reader: ReaderArg,
 }
 
 /// `sisdiff replay`.
 #[derive(Debug, Args)]
 pub struct ReplayArgs {
-    /// Recordings: trace.dat as trace-cmd writes it.
+    /// Recordings: trace.dat, or text of trace-cmd report, tracefs, perf script or atrace; - is standard input.
     #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
     /// How to read and replay.
@@ -169,6 +173,15 @@ pub struct OutputArgs {
     pub threads: Option<u16>,
 }
 
+/// Readers of a trace.dat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ReaderArg {
+    /// sisdiff's own.
+    Native,
+    /// libtracecmd and libtraceevent, loaded at run time.
+    Tracecmd,
+}
+
 /// Formats of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -181,7 +194,7 @@ pub enum Format {
 /// `sisdiff explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// The recording.
+    /// The recording; - is standard input.
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
     /// Number of the decision, as reports print it.

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use globset::GlobSetBuilder;
 
-use crate::cli::args::{ExplainArgs, FilterArgs, Format, ReplayArgs, SourceArgs};
+use crate::cli::args::{ExplainArgs, FilterArgs, Format, ReaderArg, ReplayArgs, SourceArgs};
 use crate::cli::output::Trouble;
 use crate::cli::values::{FailOn, TraceTime};
 use crate::fair::{ModelSpec, Spec};
+use crate::replay::recording::ReaderKind;
 use crate::replay::run::Which;
 use crate::replay::{Filter, Options};
 use crate::topology::TopologySource;
@@ -156,6 +157,10 @@ fn options(args: SourceArgs) -> Result<Options, Trouble> {
         hz: args.hz,
         scan_cost_ns: args.scan_cost,
         buffer: args.buffer,
+        reader: match args.reader {
+            ReaderArg::Native => ReaderKind::Native,
+            ReaderArg::Tracecmd => ReaderKind::TraceCmd,
+        },
     })
 }
 

@@ -9,8 +9,8 @@ pub enum ReplayError {
     /// The file cannot be read, or is no trace.
     #[error(transparent)]
     Read(#[from] tracecmd_parse::Error),
-    /// The file cannot be read a second time.
-    #[error("{file}: cannot be read for its checksum ({reason}); expected a regular file")]
+    /// The file cannot be read from front to back, or what comes through a pipe not be kept.
+    #[error("{file}: cannot be read ({reason}); expected a file or a pipe, and room for a pipe's copy in TMPDIR")]
     Checksum {
         /// The file.
         file: String,

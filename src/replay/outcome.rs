@@ -15,7 +15,7 @@ pub struct Recording {
     pub sha256: String,
     /// Its size, bytes.
     pub bytes: u64,
-    /// The recorded kernel, `uname -r`; `None` where the file does not say.
+    /// The recorded kernel, `uname -r`, by the file or else by the topology snapshot; `None` where neither says.
     pub kernel: Option<String>,
     /// CPUs that the file has data of.
     pub cpus: u64,

@@ -7,7 +7,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
-use tracecmd_parse::{Item, Select, TraceFile, TraceReader};
+use tempfile::NamedTempFile;
+use tracecmd_parse::tracecmd::TraceCmd;
+use tracecmd_parse::{AnyTrace, Item, Select, TraceReader, open_any};
 
 use crate::replay::error::ReplayError;
 use crate::replay::outcome::Recording;
@@ -17,10 +19,37 @@ use crate::units::Cpu;
 /// Events between two looks at the clock of a progress bar.
 const TICK: u64 = 4096;
 
+/// Who reads a trace.dat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReaderKind {
+    /// Our own; it also reads text.
+    #[default]
+    Native,
+    /// trace-cmd's C library.
+    TraceCmd,
+}
+
+enum Reader {
+    Any(AnyTrace),
+    TraceCmd(Box<TraceCmd>),
+}
+
+impl Reader {
+    fn get(&self) -> &dyn TraceReader {
+        match self {
+            Self::Any(trace) => trace.reader(),
+            Self::TraceCmd(trace) => &**trace,
+        }
+    }
+}
+
 /// An opened recording.
 pub struct Source {
+    /// As it was named.
     path: PathBuf,
-    reader: TraceFile,
+    /// What is read: `path`, or the copy of what came through a pipe.
+    content: Content,
+    reader: Reader,
     decoder: Decoder,
     select: Select,
     /// What the first pass counted.
@@ -36,17 +65,22 @@ pub struct Source {
 }
 
 impl Source {
-    /// Opens `path` and counts what is in it.
+    /// Opens `path` (`-`: standard input) and counts what is in it.
     ///
     /// # Errors
     /// The reader's, and [`ReplayError::NoEvents`], [`ReplayError::NotRecorded`] where a replay has nothing to work with.
-    pub fn open(path: &Path, buffer: Option<&str>) -> Result<Self, ReplayError> {
-        let reader = TraceFile::open(path)?;
-        let decoder = Decoder::new(reader.formats());
+    pub fn open(path: &Path, buffer: Option<&str>, kind: ReaderKind) -> Result<Self, ReplayError> {
+        let content = Content::of(path)?;
+        let reader = match kind {
+            ReaderKind::Native => Reader::Any(open_any(content.path())?),
+            ReaderKind::TraceCmd => Reader::TraceCmd(Box::new(TraceCmd::open(content.path())?)),
+        };
+        let decoder = Decoder::new(reader.get().formats());
         let select = buffer.map_or_else(Select::top, Select::buffer);
         let mut source = Self {
             path: path.to_owned(),
-            summary: Summary::new(reader.meta()),
+            content,
+            summary: Summary::new(reader.get().meta()),
             reader,
             decoder,
             select,
@@ -62,7 +96,7 @@ impl Source {
 
     fn survey(&mut self) -> Result<(), ReplayError> {
         let mut first: BTreeMap<Cpu, Event> = BTreeMap::new();
-        let mut cursor = self.reader.cursor(&self.select)?;
+        let mut cursor = self.reader.get().cursor(&self.select)?;
         while let Some(item) = cursor.next()? {
             match item {
                 Item::Event(raw) => {
@@ -91,7 +125,7 @@ impl Source {
         if events == 0 {
             return Err(ReplayError::NoEvents { file: file(), gaps: self.gaps.join("; ") });
         }
-        let counts = self.summary.by_name(self.reader.formats());
+        let counts = self.summary.by_name(self.reader.get().formats());
         let recorded = |event: &str| counts.get(&format!("sched:{event}")).copied().unwrap_or(0) > 0;
         let missing = if !recorded("sched_switch") {
             "sched_switch"
@@ -107,8 +141,8 @@ impl Source {
     }
 
     /// The reader.
-    pub fn reader(&self) -> &TraceFile {
-        &self.reader
+    pub fn reader(&self) -> &dyn TraceReader {
+        self.reader.get()
     }
 
     /// The path as it was given.
@@ -121,7 +155,7 @@ impl Source {
     /// # Errors
     /// The reader's. `each` ends the walk with `false`.
     pub fn walk(&self, mut each: impl FnMut(&Event) -> bool, mut tick: impl FnMut(u64)) -> Result<(), ReplayError> {
-        let mut cursor = self.reader.cursor(&self.select)?;
+        let mut cursor = self.reader.get().cursor(&self.select)?;
         let mut events = 0;
         while let Some(item) = cursor.next()? {
             let event = match item {
@@ -148,8 +182,8 @@ impl Source {
     /// # Errors
     /// Where the file cannot be read again for its checksum.
     pub fn describe(&self) -> Result<Recording, ReplayError> {
-        let meta = self.reader.meta();
-        let (sha256, bytes) = checksum(&self.path)?;
+        let meta = self.reader.get().meta();
+        let (sha256, bytes) = checksum(self.content.path())?;
         let summary = &self.summary;
         let uncounted = summary.losses > 0 && summary.lost_events == 0;
         Ok(Recording {
@@ -169,7 +203,8 @@ impl Source {
 
     fn notes(&self) -> Vec<String> {
         let summary = &self.summary;
-        let mut notes: Vec<String> = self.gaps.iter().map(|gap| format!("cut or damaged: {gap}")).collect();
+        let mut notes = self.reader().meta().notes.clone();
+        notes.extend(self.gaps.iter().map(|gap| format!("cut or damaged: {gap}")));
         if summary.losses > 0 {
             let count =
                 if summary.lost_events > 0 { format!(", {} events", summary.lost_events) } else { String::new() };
@@ -188,16 +223,50 @@ impl Source {
         if !self.has_migrate {
             notes.push("no sched_migrate_task: choices come from sched_wakeup alone".to_owned());
         }
-        let counts = summary.by_name(self.reader.formats());
+        let counts = summary.by_name(self.reader.get().formats());
         if !counts.contains_key("sched:sched_waking") {
             notes.push(
                 "no sched_waking: the waking CPU is known only for wakeups that were not queued remotely".to_owned(),
             );
         }
-        if self.reader.meta().clock_is_ns() == Some(false) {
+        if self.reader.get().meta().clock_is_ns() == Some(false) {
             notes.push("the trace clock does not count nanoseconds: times and averages are not true".to_owned());
         }
         notes
+    }
+}
+
+/// Where the bytes are. A replay reads them three times, which a pipe does not allow.
+enum Content {
+    Path(PathBuf),
+    Copy(NamedTempFile),
+}
+
+impl Content {
+    fn of(path: &Path) -> Result<Self, ReplayError> {
+        let copy = |from: &mut dyn Read| -> std::io::Result<NamedTempFile> {
+            let mut file = NamedTempFile::new()?;
+            std::io::copy(from, &mut file)?;
+            Ok(file)
+        };
+        let is_pipe = |path: &Path| std::fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir());
+        let copied = if path == Path::new("-") {
+            copy(&mut std::io::stdin().lock())
+        } else if is_pipe(path) {
+            File::open(path).and_then(|mut file| copy(&mut file))
+        } else {
+            return Ok(Self::Path(path.to_owned()));
+        };
+        copied
+            .map(Self::Copy)
+            .map_err(|error| ReplayError::Checksum { file: path.display().to_string(), reason: error.to_string() })
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Path(path) => path,
+            Self::Copy(file) => file.path(),
+        }
     }
 }
 

@@ -94,9 +94,10 @@ fn parallel<T: Send>(
 type Sink<'a> = &'a mut dyn FnMut(&str, &Row, &[Contestant]) -> Result<(), ReplayError>;
 
 fn one(file: &Path, job: &Job<'_>, sink: Sink<'_>) -> Result<Outcome, ReplayError> {
-    let source = Source::open(file, job.options.buffer.as_deref())?;
-    let Bench { mut machine, contestants, mut setup, notes } = Bench::new(&source, job.options)?;
+    let source = Source::open(file, job.options.buffer.as_deref(), job.options.reader)?;
+    let Bench { mut machine, contestants, kernel, mut setup, notes } = Bench::new(&source, job.options)?;
     let mut recording = source.describe()?;
+    recording.kernel = kernel;
     recording.notes.extend(notes);
     let filter = (job.filter)(recording.first_ns);
     let mut failed = None;
@@ -157,7 +158,7 @@ pub fn explain(
     which: impl FnOnce(u64) -> Which,
     progress: &dyn Progress,
 ) -> Result<Explanation, ReplayError> {
-    let source = Source::open(file, options.buffer.as_deref())?;
+    let source = Source::open(file, options.buffer.as_deref(), options.reader)?;
     let number = match which(source.summary.first_ns.unwrap_or(0)) {
         Which::Number(number) => number,
         Which::Nearest { ts_ns, pid } => nearest(&source, options, ts_ns, pid)?,

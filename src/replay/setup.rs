@@ -8,7 +8,7 @@ use crate::machine::{Machine, MachineConfig};
 use crate::replay::driver::Contestant;
 use crate::replay::error::ReplayError;
 use crate::replay::outcome::{RecordedModel, Setup};
-use crate::replay::recording::Source;
+use crate::replay::recording::{ReaderKind, Source};
 use crate::replay::totals::Role;
 use crate::topology::{self, Loaded, TopologySource};
 
@@ -31,6 +31,8 @@ pub struct Options {
     pub scan_cost_ns: u64,
     /// The trace buffer; `None`: the top one.
     pub buffer: Option<String>,
+    /// Who reads a trace.dat.
+    pub reader: ReaderKind,
 }
 
 /// One recording's machine with its implementations, ready to run.
@@ -39,6 +41,8 @@ pub struct Bench {
     pub machine: Machine,
     /// The baseline, the patched ones, the model of the recorded kernel.
     pub contestants: Vec<Contestant>,
+    /// The recorded kernel's `uname -r`, by the recording or else by the topology snapshot.
+    pub kernel: Option<String>,
     /// What the report says of it.
     pub setup: Setup,
     /// What else is worth a note.
@@ -51,10 +55,10 @@ impl Bench {
     /// # Errors
     /// Where there is no topology, or one of another machine.
     pub fn new(source: &Source, options: &Options) -> Result<Self, ReplayError> {
-        use tracecmd_parse::TraceReader;
-        let kernel = source.reader().meta().kernel_release();
-        let loaded = load(source, options, kernel)?;
+        let told = source.reader().meta().kernel_release();
+        let loaded = load(source, options, told)?;
         check_machine(source, &loaded)?;
+        let kernel = told.or(loaded.snapshot.kernel_release.as_deref());
         let (config, hz_source) = config(source, options, &loaded, kernel);
         let topology = Arc::new(loaded.topology.clone());
         let mut contestants = vec![contestant(Role::Baseline, options.baseline, &loaded, options)];
@@ -78,17 +82,20 @@ impl Bench {
             filters: Vec::new(),
         };
         let mut notes = Vec::new();
+        if told.is_none() && kernel.is_some() {
+            notes.push("the recording does not name its kernel: taken from the topology snapshot".to_owned());
+        }
         if matches!(loaded.source, TopologySource::Guess(_)) {
             notes.extend(loaded.notes.iter().cloned());
         }
         let mut machine = Machine::new(topology, config);
         source.first_events.iter().for_each(|event| machine.prime(event));
-        Ok(Self { machine, contestants, setup, notes })
+        let kernel = kernel.map(str::to_owned);
+        Ok(Self { machine, contestants, kernel, setup, notes })
     }
 }
 
 fn load(source: &Source, options: &Options, kernel: Option<&str>) -> Result<Loaded, ReplayError> {
-    use tracecmd_parse::TraceReader;
     let release = kernel.and_then(topology::Release::parse);
     let cpus = source.reader().meta().cpus as usize;
     let highest = source.summary.cpus.keys().last().map_or(0, |cpu| cpu.index() + 1);
@@ -116,7 +123,6 @@ fn topology_source(source: &Source, loaded: &Loaded) -> String {
 
 /// A recording's CPUs must be those of the topology: at least its online ones, at most its possible ones.
 fn check_machine(source: &Source, loaded: &Loaded) -> Result<(), ReplayError> {
-    use tracecmd_parse::TraceReader;
     let cpus = source.reader().meta().cpus;
     let highest = source.summary.cpus.keys().last().map_or(0, |cpu| cpu.index());
     let topology = &loaded.topology;

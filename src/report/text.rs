@@ -21,12 +21,17 @@ pub fn outcome(outcome: &Outcome) -> String {
     let title = format!("sisdiff {}: replay of {}", env!("CARGO_PKG_VERSION"), outcome.recording.file);
     line(&mut out, &paint(HEADING, &title));
     out += &head(outcome);
-    out += &totals(&outcome.totals, &outcome.setup, &[]);
+    out += &body(outcome);
     if let Some(number) = first_example(&outcome.totals) {
         let again = format!("one of them: sisdiff explain {} --wakeup {number}", outcome.recording.file);
         out += &format!("\n{}\n", paint(FAINT, &again));
     }
     out
+}
+
+/// The report of one recording without its head and its hint: what snapshots hold.
+pub fn body(outcome: &Outcome) -> String {
+    totals(&outcome.totals, &outcome.setup, &[])
 }
 
 /// The sum over several recordings.
@@ -72,13 +77,16 @@ fn head(outcome: &Outcome) -> String {
             seconds(recording.first_ns),
         ),
     );
-    row("kernel", recording.kernel.clone().unwrap_or_else(|| "unknown: the file does not say".to_owned()));
+    row(
+        "kernel",
+        recording.kernel.clone().unwrap_or_else(|| "unknown: neither the file nor a topology snapshot says".to_owned()),
+    );
     row("topology", format!("{}; {}", setup.topology, setup.topology_source));
     row("baseline", setup.baseline.clone());
     setup.patched.iter().for_each(|spec| row("patched", spec.clone()));
     match &setup.recorded {
         Some(model) => row("recorded", format!("{}: {}", model.spec, model.why)),
-        None => row("recorded", "no model: the file does not name its kernel".to_owned()),
+        None => row("recorded", "no model: the recorded kernel is not known".to_owned()),
     }
     row("mode", mode(setup));
     row("declared", format!("HZ {} ({}); an idle check costs {} ns", setup.hz, setup.hz_source, setup.scan_cost_ns));
