@@ -6,9 +6,8 @@ use std::ops::{BitAnd, BitOr};
 
 use crate::units::Cpu;
 
-/// Number of CPUs a [`Cpumask`] can hold. Debian's kernels have `NR_CPUS` 8192; the largest machine people mail traces
-/// of has under a thousand CPUs, and a fixed size keeps the mask free of allocation.
-pub const MAX_CPUS: usize = 1024;
+pub use crate::units::MAX_CPUS;
+
 const WORDS: usize = MAX_CPUS / 64;
 
 /// A set of CPUs below [`MAX_CPUS`], like the kernel's `struct cpumask`.

@@ -3,9 +3,13 @@
 
 use std::fmt;
 
+/// Number of CPUs a [`crate::cpumask::Cpumask`] can hold. Debian's kernels have `NR_CPUS` 8192; the largest machine
+/// people mail traces of has under a thousand CPUs, and a fixed size keeps the mask free of allocation.
+pub const MAX_CPUS: usize = 1024;
+
 /// A logical CPU (one hardware thread), numbered as the kernel numbers it.
 ///
-/// Range: below [`crate::cpumask::MAX_CPUS`]. "No CPU" (the kernel's `-1` or `>= nr_cpumask_bits`) is `None`.
+/// Range: below [`MAX_CPUS`]. "No CPU" (the kernel's `-1` or `>= nr_cpumask_bits`) is `None`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct Cpu(pub u16);
@@ -20,7 +24,7 @@ impl Cpu {
     /// The CPU with number `index`, if a mask can hold it.
     #[inline]
     pub fn new(index: usize) -> Option<Self> {
-        (index < crate::cpumask::MAX_CPUS).then_some(Self(index as u16))
+        (index < MAX_CPUS).then_some(Self(index as u16))
     }
 }
 
@@ -54,6 +58,23 @@ impl fmt::Display for Pid {
 impl fmt::Debug for Pid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "pid{}", self.0)
+    }
+}
+
+/// Index of a task in [`crate::machine::Tasks`]. `0..nr_cpu_ids` are the swappers, by CPU.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct TaskId(pub u32);
+
+impl TaskId {
+    /// The index.
+    #[inline]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The idle task of `cpu`.
+    pub fn swapper(cpu: Cpu) -> Self {
+        Self(u32::from(cpu.0))
     }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The question put to every implementation: who is woken, by whom, from where.
 
-use crate::machine::{Inputs, Provenance, TaskId};
-use crate::units::Cpu;
+use crate::inputs::{Inputs, Provenance};
+use crate::units::{Cpu, TaskId};
 
 /// What `select_task_rq_fair()` is called for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

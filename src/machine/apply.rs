@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
+use crate::inputs::{Inputs, Provenance};
 use crate::machine::book::{CpuBook, Open, Place, TaskBook};
 use crate::machine::config::MachineConfig;
-use crate::machine::inputs::{Inputs, Provenance};
 use crate::machine::notice::Notice;
-use crate::machine::state::{State, TaskId};
 use crate::machine::tasks::PidMap;
+use crate::machine::{State, TaskId};
 use crate::topology::Topology;
 use crate::trace::{Event, EventKind};
 use crate::units::Cpu;

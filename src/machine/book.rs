@@ -5,11 +5,11 @@
 //! negative, no task can be in two queues.
 
 use crate::cpumask::Cpumask;
+use crate::inputs::{Inputs, Provenance};
 use crate::machine::apply::Machine;
-use crate::machine::inputs::{Inputs, Provenance};
 use crate::machine::names::bound_cpu;
 use crate::machine::notice::Why;
-use crate::machine::state::{Task, TaskFlags, TaskId};
+use crate::machine::{Task, TaskFlags, TaskId};
 use crate::trace::{SisRq, Wakee};
 use crate::units::{Comm, Cpu, Pid};
 use crate::wakeup::WakeKind;

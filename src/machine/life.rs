@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use crate::fair::Step;
+use crate::machine::Step;
 use crate::machine::apply::{Machine, Out};
 use crate::machine::book::{Place, TaskBook};
 use crate::machine::notice::Notice;
-use crate::machine::state::{TaskFlags, TaskId};
+use crate::machine::{TaskFlags, TaskId};
 use crate::topology::Topology;
 use crate::trace::Event;
 use crate::units::{Comm, Cpu, Pid};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::cpumask::Cpumask;
-use crate::fair::{HiddenFact, Step};
+use crate::machine::{HiddenFact, Step};
 use crate::topology::{Domain, Parts, SdFlags, Topology};
 use crate::trace::{Context, Event, EventKind, PrevState, SisIn, SisRq, Wakee};
 use crate::units::{Comm, Cpu, Pid};

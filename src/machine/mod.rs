@@ -4,21 +4,24 @@
 mod apply;
 mod book;
 mod config;
-pub mod inputs;
 mod life;
 mod names;
 pub mod notice;
 mod probe;
 pub mod state;
+pub mod step;
 mod switch;
 mod tasks;
 mod wake;
 
 pub use apply::{Doubts, Machine};
 pub use config::{MachineConfig, Release, ReleaseError};
-pub use inputs::{Inputs, Provenance};
 pub use notice::{Notice, RecordedWakeup, Why};
-pub use state::{RunQueues, State, Task, TaskFlags, TaskId, Tasks};
+pub use state::{RunQueues, State, Task, TaskFlags, Tasks};
+pub use step::{HiddenFact, Step};
+
+pub use crate::inputs::{Inputs, Provenance};
+pub use crate::units::TaskId;
 
 #[cfg(test)]
 #[path = "machine_tests.rs"]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What the machine tells while events drive it.
 
-use crate::fair::Step;
+use crate::machine::Step;
 use crate::units::{Comm, Cpu, Pid};
 use crate::wakeup::Wakeup;
 

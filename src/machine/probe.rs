@@ -2,12 +2,12 @@
 //! The kprobe events: what select_task_rq_fair() was asked and answered, and what it saw.
 
 use crate::cpumask::Cpumask;
-use crate::fair::{HiddenFact, Step};
+use crate::inputs::Inputs;
 use crate::machine::apply::{Machine, Out};
 use crate::machine::book::{Counters, Open, Place, Sample};
-use crate::machine::inputs::Inputs;
 use crate::machine::notice::Notice;
-use crate::machine::state::{TaskFlags, TaskId};
+use crate::machine::{HiddenFact, Step};
+use crate::machine::{TaskFlags, TaskId};
 use crate::trace::{Event, SisIn, SisRq};
 use crate::units::{Cpu, Pid};
 use crate::wakeup::WakeKind;

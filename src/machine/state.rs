@@ -8,26 +8,9 @@
 use std::sync::Arc;
 
 use crate::cpumask::Cpumask;
-use crate::machine::inputs::Provenance;
+use crate::inputs::Provenance;
 use crate::topology::Topology;
-use crate::units::{Comm, Cpu, Pid};
-
-/// Index of a task in [`Tasks`]. `0..nr_cpu_ids` are the swappers, by CPU.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
-pub struct TaskId(pub u32);
-
-impl TaskId {
-    /// The index.
-    #[inline]
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-
-    /// The idle task of `cpu`.
-    pub fn swapper(cpu: Cpu) -> Self {
-        Self(u32::from(cpu.0))
-    }
-}
+use crate::units::{Comm, Cpu, Pid, TaskId};
 
 bitflags::bitflags! {
     /// The `PF_` flags that the wakeup path reads.

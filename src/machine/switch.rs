@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! sched_switch: who runs, who left, and idle periods.
 
-use crate::fair::Step;
+use crate::inputs::Inputs;
+use crate::machine::Step;
+use crate::machine::TaskId;
 use crate::machine::apply::{Machine, Out};
 use crate::machine::book::Place;
-use crate::machine::inputs::Inputs;
 use crate::machine::notice::Notice;
-use crate::machine::state::TaskId;
 use crate::trace::{Event, PrevState, Wakee};
 use crate::units::{Cpu, Pid};
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::machine::state::TaskId;
+use crate::machine::TaskId;
 use crate::units::Pid;
 
 /// PID_MAX_LIMIT of 64-bit kernels: a table up to here, a map above.

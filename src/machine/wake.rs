@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! From sched_waking to sched_wakeup: which wakings are decisions, and what was chosen.
 
+use crate::inputs::{Inputs, Provenance};
+use crate::machine::TaskId;
 use crate::machine::apply::{Machine, Out};
 use crate::machine::book::{Call, Open, Place};
 use crate::machine::config::WakeListRule;
-use crate::machine::inputs::{Inputs, Provenance};
 use crate::machine::notice::{Notice, RecordedWakeup, Why};
-use crate::machine::state::TaskId;
 use crate::trace::{Context, Event, Wakee};
 use crate::units::Cpu;
 use crate::wakeup::{WakeKind, Wakeup};
