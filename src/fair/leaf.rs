@@ -66,6 +66,24 @@ impl<R: Recorder> Env<'_, R> {
         self.probed(ProbeKind::SchedIdle, cpu, idle)
     }
 
+    /// `choose_sched_idle_rq()`: only SCHED_IDLE tasks are queued, and `p` is none itself. **Source**: kernel/sched/fair.c,
+    /// v7.3.
+    #[inline]
+    pub fn choose_sched_idle_rq(&mut self, cpu: Cpu, p: TaskId) -> bool {
+        self.probe_begins();
+        let idle = self.cpu_rq(cpu) && {
+            let nr_running = self.nr_running(cpu);
+            nr_running != 0 && nr_running == self.idle_h_nr_running(cpu) && !self.task_has_idle_policy(p)
+        };
+        self.probed(ProbeKind::SchedIdle, cpu, idle)
+    }
+
+    /// `choose_idle_cpu()`. **Source**: kernel/sched/fair.c, v7.3.
+    #[inline]
+    pub fn choose_idle_cpu(&mut self, cpu: Cpu, p: TaskId) -> bool {
+        self.available_idle_cpu(cpu) || self.choose_sched_idle_rq(cpu, p)
+    }
+
     /// `idle_cpu_without()`, for a CPU whose nr_running without `p` was found to be 0. **Source**: kernel/sched/fair.c,
     /// v5.5 to v7.3.
     #[inline]
@@ -92,6 +110,14 @@ impl<R: Recorder> Env<'_, R> {
     pub fn idle_h_nr_running(&mut self, cpu: Cpu) -> u32 {
         self.book_rq(cpu, Inputs::POLICY);
         self.state.rq.idle_h_nr_running[cpu.index()]
+    }
+
+    /// `cfs_h_nr_delayed()`: queued tasks that wait to be dequeued. **Source**: kernel/sched/fair.c, 6.12.117 to v7.3.
+    #[inline]
+    pub fn cfs_h_nr_delayed(&mut self, cpu: Cpu) -> u32 {
+        self.book_rq(cpu, Inputs::NR_RUNNING);
+        let rq = &self.state.rq;
+        rq.h_nr_running[cpu.index()].wrapping_sub(rq.h_nr_runnable[cpu.index()])
     }
 
     /// `capacity_of()`. **Source**: kernel/sched/fair.c, v5.2 to v7.3.
@@ -287,6 +313,13 @@ impl<R: Recorder> Env<'_, R> {
             task.nr_cpus_allowed == 1
         };
         self.check(is, || "is_per_cpu_kthread(current)".to_owned())
+    }
+
+    /// `task_has_idle_policy()`: SCHED_IDLE.
+    #[inline]
+    pub fn task_has_idle_policy(&mut self, id: TaskId) -> bool {
+        self.book_task(id, Inputs::POLICY);
+        self.state.tasks[id].policy_idle
     }
 
     /// `task_h_load()`.

@@ -16,9 +16,12 @@ pub mod model;
 pub mod recorded;
 pub mod release;
 pub mod spec;
+pub mod v5_10;
 pub mod v5_11;
 pub mod v5_2;
 pub mod v6_1;
+pub mod v6_12;
+pub mod v7_3;
 pub mod walk;
 
 pub use decision::{Decision, Exit, ProbeKind, SisCounters, Writes};

@@ -8,7 +8,7 @@ use crate::fair::hidden::{CpuHidden, Hidden, SharedHidden, TaskHidden};
 use crate::fair::release::Release;
 use crate::fair::spec::ModelSpec;
 use crate::fair::walk::{Quiet, Recorder, Walk};
-use crate::fair::{HiddenFact, Implementation, Step, v5_2, v5_11, v6_1};
+use crate::fair::{HiddenFact, Implementation, Step, v5_2, v5_10, v5_11, v6_1, v6_12, v7_3};
 use crate::machine::{Inputs, Provenance, State, TaskId};
 use crate::topology::{SharedId, Topology};
 use crate::units::Cpu;
@@ -88,25 +88,30 @@ impl Model {
         let switches = (self.features, self.spec.patches());
         let mut env = Env::new(state, w, &mut self.hidden, switches, recorder);
         let e = &mut env;
-        let class_cpu = match (self.spec.release(), call) {
-            (Release::V5_2, Call::SelectTaskRqFair) => v5_2::select_task_rq_fair(e, w.p, w.prev_cpu),
-            (Release::V5_2, Call::SelectIdleSibling { target }) => {
-                v5_2::select_idle_sibling(e, w.p, w.prev_cpu, target)
-            }
-            (Release::V5_2 | Release::V5_11, Call::UpdateIdleCore { core }) => {
-                v5_2::update_idle_core(e, core);
-                core
-            }
-            (Release::V5_11, Call::SelectTaskRqFair) => v5_11::select_task_rq_fair(e, w.p, w.prev_cpu),
-            (Release::V5_11, Call::SelectIdleSibling { target }) => {
-                v5_11::select_idle_sibling(e, w.p, w.prev_cpu, target)
-            }
-            (Release::V6_1, Call::SelectTaskRqFair) => v6_1::select_task_rq_fair(e, w.p, w.prev_cpu),
-            (Release::V6_1, Call::SelectIdleSibling { target }) => {
-                v6_1::select_idle_sibling(e, w.p, w.prev_cpu, target)
-            }
-            (Release::V6_1, Call::UpdateIdleCore { core }) => {
-                v6_1::update_idle_core(e, core);
+        let (p, prev) = (w.p, w.prev_cpu);
+        let class_cpu = match call {
+            Call::SelectTaskRqFair => match self.spec.release() {
+                Release::V5_2 => v5_2::select_task_rq_fair(e, p, prev),
+                Release::V5_10 => v5_10::select_task_rq_fair(e, p, prev),
+                Release::V5_11 => v5_11::select_task_rq_fair(e, p, prev),
+                Release::V6_1 => v6_1::select_task_rq_fair(e, p, prev),
+                Release::V6_12 => v6_12::select_task_rq_fair(e, p, prev),
+                Release::V7_3 => v7_3::select_task_rq_fair(e, p, prev),
+            },
+            Call::SelectIdleSibling { target } => match self.spec.release() {
+                Release::V5_2 => v5_2::select_idle_sibling(e, p, prev, target),
+                Release::V5_10 => v5_10::select_idle_sibling(e, p, prev, target),
+                Release::V5_11 => v5_11::select_idle_sibling(e, p, prev, target),
+                Release::V6_1 => v6_1::select_idle_sibling(e, p, prev, target),
+                Release::V6_12 => v6_12::select_idle_sibling(e, p, prev, target),
+                Release::V7_3 => v7_3::select_idle_sibling(e, p, prev, target),
+            },
+            Call::UpdateIdleCore { core } => {
+                match self.spec.release() {
+                    Release::V5_2 | Release::V5_10 | Release::V5_11 => v5_2::update_idle_core(e, core),
+                    Release::V6_1 | Release::V6_12 => v6_1::update_idle_core(e, core),
+                    Release::V7_3 => v7_3::update_idle_core(e, core),
+                }
                 core
             }
         };

@@ -10,10 +10,16 @@ use crate::machine::Inputs;
 pub enum Release {
     /// Linux v5.2.
     V5_2,
+    /// Linux 5.10.262.
+    V5_10,
     /// Linux v5.11.
     V5_11,
     /// Linux 6.1.192.
     V6_1,
+    /// Linux v6.12; with its stable changes 6.12.117.
+    V6_12,
+    /// Linux 7.3.4.
+    V7_3,
 }
 
 /// One patch that a release knows.
@@ -77,6 +83,25 @@ const V5_2_PATCHES: &[PatchInfo] = &[
     },
 ];
 
+/// Since 6.6 no scan cost and no average idle time is read.
+const UTIL_READS: Inputs = Inputs::all().difference(Inputs::SCAN_COST).difference(Inputs::AVG_IDLE);
+
+/// What 6.12.117 changed of v6.12's wakeup path; v7.3 has it, too.
+const V6_12_STABLE: Patch = Patch::SYNC_NO_DELAYED.union(Patch::SLOW_ALLOWED);
+
+const V6_12_PATCHES: &[PatchInfo] = &[
+    PatchInfo {
+        name: "sync-no-delayed",
+        bits: Patch::SYNC_NO_DELAYED,
+        meaning: "6.12.y: the sync rule of wake_affine_idle() does not count delayed-dequeue tasks",
+    },
+    PatchInfo {
+        name: "slow-allowed",
+        bits: Patch::SLOW_ALLOWED,
+        meaning: "6.12.y: the slow path counts allowed CPUs only",
+    },
+];
+
 const V5_11_PATCHES: &[PatchInfo] = &[
     PatchInfo {
         name: "mel-v2",
@@ -123,6 +148,19 @@ pub const RELEASES: &[ReleaseInfo] = &[
         reads: V5_2_READS,
     },
     ReleaseInfo {
+        release: Release::V5_10,
+        name: "v5.10",
+        version: [5, 10, 262],
+        debian: Some("5.10.0-46-"),
+        base: Patch::empty(),
+        source: "Linux 5.10.262 (Debian linux-source-5.10 5.10.262-1), kernel/sched/fair.c blob fa85b84fdbc5",
+        meaning: "Debian 11; recordings and vectors are both of it",
+        features: COMMON.union(SchedFeat::SIS_PROP).union(SchedFeat::SIS_AVG_CPU),
+        defaults: COMMON.union(SchedFeat::SIS_PROP),
+        patches: &[],
+        reads: COMMON_READS,
+    },
+    ReleaseInfo {
         release: Release::V5_11,
         name: "v5.11",
         version: [5, 11, 0],
@@ -147,6 +185,45 @@ pub const RELEASES: &[ReleaseInfo] = &[
         defaults: COMMON.union(SchedFeat::SIS_UTIL),
         patches: &[],
         reads: Inputs::all(),
+    },
+    ReleaseInfo {
+        release: Release::V6_12,
+        name: "v6.12",
+        version: [6, 12, 0],
+        debian: None,
+        base: Patch::empty(),
+        source: "Linux v6.12, kernel/sched/fair.c blob 2d16c8545c71",
+        meaning: "the tag",
+        features: COMMON.union(SchedFeat::SIS_UTIL),
+        defaults: COMMON.union(SchedFeat::SIS_UTIL),
+        patches: V6_12_PATCHES,
+        reads: UTIL_READS,
+    },
+    ReleaseInfo {
+        release: Release::V6_12,
+        name: "v6.12.117",
+        version: [6, 12, 117],
+        debian: None,
+        base: V6_12_STABLE,
+        source: "Linux 6.12.117 (Debian linux-source-6.12 6.12.117-1), kernel/sched/fair.c blob 020a39fe0e7b",
+        meaning: "Debian 13: the tag with sync-no-delayed and slow-allowed",
+        features: COMMON.union(SchedFeat::SIS_UTIL),
+        defaults: COMMON.union(SchedFeat::SIS_UTIL),
+        patches: &[],
+        reads: UTIL_READS,
+    },
+    ReleaseInfo {
+        release: Release::V7_3,
+        name: "v7.3",
+        version: [7, 3, 4],
+        debian: None,
+        base: V6_12_STABLE,
+        source: "Linux 7.3.4 (Debian linux-source-7.3 7.3.4-1~bpo13+1), kernel/sched/fair.c blob b35e23f93bcd",
+        meaning: "the newest recorded; SCHED_IDLE wakees, bounded search with asymmetric capacities",
+        features: COMMON.union(SchedFeat::SIS_UTIL),
+        defaults: COMMON.union(SchedFeat::SIS_UTIL),
+        patches: &[],
+        reads: UTIL_READS,
     },
 ];
 

@@ -368,6 +368,9 @@ mod tests {
             ("v5.11+scan-cost+idle-candidate+recent-used+no-sis-avg-cpu", "v5.11+mel-v2"),
             ("v5.11:NO_WA_IDLE+mel-v2+fix-cpus-ptr", "v5.11+mel-v2+fix-cpus-ptr:NO_WA_IDLE"),
             ("v5.11:SIS_AVG_CPU:NO_SIS_AVG_CPU", "v5.11"),
+            ("v5.2+tunables+soft-affinity", "v5.2+soft-affinity+tunables"),
+            ("v6.12.117:NO_SIS_UTIL", "v6.12.117:NO_SIS_UTIL"),
+            ("v6.12+slow-allowed", "v6.12+slow-allowed"),
             ("tree:~/linux@v6.1+a.patch:NO_SIS_UTIL", "tree:~/linux@v6.1+a.patch:NO_SIS_UTIL"),
             (r"tree:/odd\@\+\:path\\x", r"tree:/odd\@\+\:path\\x"),
         ] {
@@ -389,6 +392,9 @@ mod tests {
     fn errors_name_what_is_there_and_what_is_near() {
         let text = error("v5.12");
         assert!(text.contains("\"v5.12\"") && text.contains("did you mean") && text.contains("tree:PATH"), "{text}");
+        assert!(error("v5.2+tunables").contains("write +soft-affinity+tunables"));
+        assert!(error("v7.3:SIS_PROP").contains("v7.3 has no feature"));
+        assert!(error("v7.3+mel-v2").contains("it knows none"));
         let text = error("v5.11+recent-use");
         assert!(text.contains("did you mean \"recent-used\"") && text.contains("idle-candidate"), "{text}");
         let text = error("v5.11:NO_SIS_UTI");

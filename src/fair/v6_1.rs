@@ -15,6 +15,7 @@ use crate::fair::env::Env;
 use crate::fair::features::SchedFeat;
 use crate::fair::leaf::{Wrap, fits_capacity, update_avg};
 use crate::fair::v5_2::div_u64;
+pub use crate::fair::v5_10::{_task_util_est, TaskUtil, task_util_est};
 pub use crate::fair::v5_11::{record_wakee, set_idle_cores, wake_affine_idle, wake_affine_weight, wake_wide};
 use crate::fair::walk::Recorder;
 use crate::machine::TaskId;
@@ -274,17 +275,6 @@ pub fn util_fits_cpu<R: Recorder>(
     i32::from(fits)
 }
 
-/// `task_util_est()`. **Source**: kernel/sched/fair.c, task_util_est() and _task_util_est(), v5.14 to v6.7.
-pub fn task_util_est<R: Recorder>(e: &mut Env<'_, R>, p: TaskId) -> u64 {
-    e.task_util(p).max(_task_util_est(e, p))
-}
-
-/// See [`task_util_est`].
-pub fn _task_util_est<R: Recorder>(e: &mut Env<'_, R>, p: TaskId) -> u64 {
-    let (ewma, enqueued) = e.util_est(p);
-    ewma.max(enqueued)
-}
-
 /// Looks for an idle CPU in the asymmetric domain that fits best.
 ///
 /// The schedstat patches count nothing here. **Source**: kernel/sched/fair.c, select_idle_capacity(), v6.1.
@@ -324,17 +314,6 @@ pub fn select_idle_capacity<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, sd: &Dom
     }
 
     best_cpu
-}
-
-/// The wakee's utilisation and its bounds, where capacities differ.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct TaskUtil {
-    /// task_util_est(p).
-    pub util: u64,
-    /// uclamp_eff_value(p, UCLAMP_MIN).
-    pub min: u64,
-    /// uclamp_eff_value(p, UCLAMP_MAX).
-    pub max: u64,
 }
 
 /// `asym_fits_cpu()`: true on machines with one capacity. **Source**: kernel/sched/fair.c, v6.1 to v6.12.

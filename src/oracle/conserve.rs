@@ -65,8 +65,11 @@ pub fn conservation(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
     let start = match release {
         // Counts CPUs that are not allowed, and does not know SCHED_IDLE.
         Release::V5_2 => return Ok(()),
-        Release::V5_11 => target.index(),
-        Release::V6_1 => target.index() + 1,
+        Release::V5_10 | Release::V5_11 => target.index(),
+        Release::V6_1 | Release::V6_12 => target.index() + 1,
+        // A SCHED_IDLE wakee does not take CPUs that run only SCHED_IDLE tasks.
+        Release::V7_3 if state.tasks[trial.wakeup.p].policy_idle => return Ok(()),
+        Release::V7_3 => target.index() + 1,
     };
     let allowed = sd.span & state.tasks[trial.wakeup.p].cpus_ptr;
     let first = allowed.iter_wrap(start).find(|&cpu| is_idle(state, cpu));

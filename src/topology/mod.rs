@@ -123,6 +123,7 @@ pub struct Topology {
     llc_shared: Vec<Option<SharedId>>,
     sd_asym: Vec<Option<DomainId>>,
     balance_shared: Vec<Option<SharedId>>,
+    has_clusters: bool,
 }
 
 impl Topology {
@@ -168,7 +169,8 @@ impl Topology {
             .collect();
         let balance_shared =
             cpus().map(|cpu| balance_shared(&parts, sd_asym[cpu.index()], llc_shared[cpu.index()])).collect();
-        Ok(Self { hierarchy, sd_llc, sd_llc_id, sd_llc_size, llc_shared, sd_asym, balance_shared, parts })
+        let has_clusters = parts.domains.iter().any(|domain| domain.flags.contains(SdFlags::CLUSTER));
+        Ok(Self { hierarchy, sd_llc, sd_llc_id, sd_llc_size, llc_shared, sd_asym, balance_shared, has_clusters, parts })
     }
 
     /// What the topology was built from.
@@ -277,6 +279,12 @@ impl Topology {
     #[inline]
     pub fn asym_cpucapacity(&self) -> bool {
         self.parts.asym_cpucapacity
+    }
+
+    /// Whether some domain is a cluster (the static key `sched_cluster_active`, since 6.9).
+    #[inline]
+    pub fn has_clusters(&self) -> bool {
+        self.has_clusters
     }
 
     /// Whether both CPUs have the same `sd_llc_id`.

@@ -171,6 +171,10 @@ pub fn spec_of(variant: &str) -> Option<&'static str> {
         "b1" => "v5.2+soft-affinity",
         "b2" => "v5.2+soft-affinity+tunables",
         "c0" => "v6.1",
+        "d0" => "v6.12",
+        "e0" => "v5.10",
+        "f0" => "v6.12.117",
+        "g0" => "v7.3",
         _ => return None,
     })
 }

@@ -20,7 +20,7 @@ use crate::units::Cpu;
 use super::{_task_util_est, task_util_est, util_fits_cpu};
 
 /// `CONFIG_NR_CPUS` of Debian's amd64 kernels; a task that was allowed that many would skip a mask.
-const NR_CPUS: u32 = 8192;
+pub(crate) const NR_CPUS: u32 = 8192;
 /// **Source**: kernel/sched/fair.c, NUMA_IMBALANCE_MIN.
 const NUMA_IMBALANCE_MIN: i32 = 2;
 
