@@ -260,6 +260,8 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
             read |= decision.read;
             known |= decision.leaned_on;
         }
+        // A flag that makes no difference is not leaned on, but that does not make it traced.
+        known |= row.recorded.wakeup.known.of(read & Inputs::SYNC);
         for bit in read {
             let Some(usage) = self.usage.get_mut(bit.bits().trailing_zeros() as usize) else { continue };
             if known.unknown.contains(bit) {

@@ -182,6 +182,8 @@ fn an_open_sync_flag_counts_only_where_it_decides() {
     let (totals, _) = replay(insensitive, Filter::default(), &notices);
     assert_eq!(totals.sync_insensitive, 2);
     assert_eq!(totals.comparisons[0].verdicts.wakeups.same.known, 2);
+    let sync = totals.inputs.iter().find(|input| input.input == "sync").expect("was read");
+    assert_eq!((sync.traced, sync.assumed, sync.unknown), (0, 1, 1), "insensitive is not traced");
 
     let sensitive = Mock { sync_cpu: 3, ..Mock::new("b", 0) };
     let log = Arc::clone(&sensitive.log);

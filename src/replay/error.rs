@@ -43,7 +43,7 @@ pub enum ReplayError {
         found: String,
     },
     /// No topology.
-    #[error("topology {0}")]
+    #[error(transparent)]
     Topology(#[from] LoadError),
     /// A topology of another machine.
     #[error(

@@ -226,7 +226,7 @@ impl Source {
         let counts = summary.by_name(self.reader.get().formats());
         if !counts.contains_key("sched:sched_waking") {
             notes.push(
-                "no sched_waking: the waking CPU is known only for wakeups that were not queued remotely".to_owned(),
+                "no sched_waking: a wakeup's decision cannot be placed; record with -e sched_waking, too".to_owned(),
             );
         }
         if self.reader.get().meta().clock_is_ns() == Some(false) {

@@ -86,7 +86,7 @@ impl Bench {
             notes.push("the recording does not name its kernel: taken from the topology snapshot".to_owned());
         }
         if matches!(loaded.source, TopologySource::Guess(_)) {
-            notes.extend(loaded.notes.iter().cloned());
+            notes.extend(loaded.notes.first().cloned());
         }
         let mut machine = Machine::new(topology, config);
         source.first_events.iter().for_each(|event| machine.prime(event));

@@ -136,6 +136,9 @@ fn inputs(usage: &[InputUse]) -> Vec<(&'static str, String)> {
 
 fn totals(totals: &Totals, setup: &Setup, files: &[&str]) -> String {
     let mut out = decisions(totals);
+    if totals.decisions.sum() == 0 {
+        return out + "\nnothing to compare: no call of select_task_rq_fair() in what was counted\n";
+    }
     for comparison in &totals.comparisons {
         out += &self::comparison(totals, comparison, &setup.baseline, files);
     }
@@ -155,6 +158,10 @@ fn decisions(totals: &Totals) -> String {
     let apart = [("fork decisions", totals.decisions.forks), ("exec decisions", totals.decisions.execs)];
     for (name, n) in apart.into_iter().filter(|&(_, n)| n > 0) {
         rows.push(vec![name.to_owned(), count(n), String::new()]);
+    }
+    if totals.sync_insensitive > 0 {
+        let share = percent(totals.sync_insensitive, totals.decisions.sum());
+        rows.push(vec!["the same, sync or not".to_owned(), count(totals.sync_insensitive), share]);
     }
     section("decisions") + &columns(2, &[Align::Left, Align::Right, Align::Right], &rows)
 }
