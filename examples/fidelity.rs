@@ -20,6 +20,7 @@ use tracecmd_parse::{Item, Select, TraceFile, TraceReader};
 #[derive(Default)]
 struct Options {
     plain: bool,
+    task: bool,
     probes: bool,
     sync: bool,
     show: usize,
@@ -126,13 +127,8 @@ impl Fidelity {
                 cpu if topology.cpus_share_cache(cpu, wakeup.this_cpu) => "llc of this",
                 _ => "elsewhere",
             };
-            let key = format!(
-                "{:?} {:?} {} / kernel {}",
-                wakeup.kind,
-                held.decision.exit,
-                relation(ours),
-                relation(kernels)
-            );
+            let key =
+                format!("{:?} {:?} {} / kernel {}", wakeup.kind, held.decision.exit, relation(ours), relation(kernels));
             let wanted = self.group.as_ref().is_none_or(|group| key.contains(group.as_str()));
             let group = self.groups.entry(key).or_default();
             group.0 += 1;
@@ -202,6 +198,7 @@ fn run(path: &Path, plain: bool, options: &Options) -> Result<Run, Box<dyn Error
         release: trace.meta().kernel_release().unwrap_or("6.1").parse()?,
         has_sis_in: decoder.has_sis_in(),
         ignore_probes: plain,
+        ignore_rq_probes: options.task,
         assumed_sync: options.sync,
         max_idle_balance_cost_ns: costs.iter().map(|cost| cost.unwrap_or(0)).collect(),
         ..MachineConfig::default()
@@ -228,7 +225,7 @@ fn run(path: &Path, plain: bool, options: &Options) -> Result<Run, Box<dyn Error
         true
     })?;
     machine.finish(&mut |state: &State, notice| fidelity.notice(state, notice));
-    Ok(Run { fidelity, doubts: format!("{:?}", machine.doubts()) })
+    Ok(Run { fidelity, doubts: format!("{:?}\n    {}", machine.doubts(), machine.audit()) })
 }
 
 fn prime(trace: &TraceFile, decoder: &Decoder, machine: &mut Machine) -> Result<(), Box<dyn Error>> {
@@ -242,11 +239,7 @@ fn prime(trace: &TraceFile, decoder: &Decoder, machine: &mut Machine) -> Result<
     })
 }
 
-fn events(
-    trace: &TraceFile,
-    decoder: &Decoder,
-    mut take: impl FnMut(&Event) -> bool,
-) -> Result<(), Box<dyn Error>> {
+fn events(trace: &TraceFile, decoder: &Decoder, mut take: impl FnMut(&Event) -> bool) -> Result<(), Box<dyn Error>> {
     let mut cursor = trace.cursor(&Select::top())?;
     while let Some(item) = cursor.next()? {
         let event = match item {
@@ -272,6 +265,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         match arg.as_str() {
             "--plain" => options.plain = true,
             "--probes" => options.probes = true,
+            "--task" => options.task = true,
             "--sync" => options.sync = true,
             "--why" => options.ts = true,
             "--show" => options.show = args.next().ok_or("--show N")?.parse()?,

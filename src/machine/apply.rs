@@ -4,8 +4,11 @@
 use std::sync::Arc;
 
 use crate::inputs::{Inputs, Provenance};
+use crate::machine::audit::Audit;
+use crate::machine::balance::Balancer;
 use crate::machine::book::{CpuBook, Open, Place, TaskBook};
 use crate::machine::config::MachineConfig;
+use crate::machine::loads::Loads;
 use crate::machine::notice::Notice;
 use crate::machine::tasks::PidMap;
 use crate::machine::{State, TaskId};
@@ -39,10 +42,15 @@ pub struct Machine {
     /// By task id, parallel to the state's tasks.
     pub(super) books: Vec<TaskBook>,
     pub(super) cpus: Vec<CpuBook>,
+    pub(super) loads: Loads,
+    pub(super) balancer: Balancer,
     /// Calls of select_task_rq_fair() told so far.
     pub(super) calls: u64,
     pub(super) now_ns: u64,
+    /// Time of the first event.
+    pub(super) start_ns: Option<u64>,
     pub(super) doubts: Doubts,
+    pub(super) audit: Audit,
 }
 
 /// Who hears of what the machine notices.
@@ -59,9 +67,23 @@ impl Machine {
             unknown: Inputs::IDLE | Inputs::NR_RUNNING | Inputs::RQ_LOAD | Inputs::RQ_UTIL | Inputs::IDLE_STATE,
         };
         state.rq.known.fill(unknown);
-        let cpus = state.topology.cpus().map(CpuBook::new).collect();
+        let cpus: Vec<CpuBook> = state.topology.cpus().map(CpuBook::new).collect();
         let books = vec![TaskBook::NEW; state.tasks.0.len()];
-        Self { state, config, pids: PidMap::default(), books, cpus, calls: 0, now_ns: 0, doubts: Doubts::default() }
+        let loads = Loads::new(cpus.len(), books.len());
+        Self {
+            state,
+            config,
+            pids: PidMap::default(),
+            books,
+            cpus,
+            loads,
+            balancer: Balancer::default(),
+            calls: 0,
+            now_ns: 0,
+            start_ns: None,
+            doubts: Doubts::default(),
+            audit: Audit::default(),
+        }
     }
 
     /// The state as of the last event.
@@ -81,6 +103,8 @@ impl Machine {
             return;
         }
         self.now_ns = self.now_ns.max(event.ts_ns);
+        self.start_ns.get_or_insert(event.ts_ns);
+        self.tick_to(event.ts_ns, out);
         if !self.cpus[event.cpu.index()].curr_known {
             self.learn_curr(event);
         }
@@ -91,6 +115,7 @@ impl Machine {
     /// other CPUs before it want to know, too.
     pub fn prime(&mut self, first: &Event) {
         if self.has_cpu(first.cpu) && !self.cpus[first.cpu.index()].curr_known {
+            self.now_ns = *self.start_ns.get_or_insert(first.ts_ns);
             self.learn_curr(first);
         }
     }
@@ -111,6 +136,7 @@ impl Machine {
         } else {
             self.state.tasks[id].task_cpu = cpu;
             self.place(id, Place::On(cpu), true);
+            self.loads.run(id.index(), cpu, self.now_ns);
         }
     }
 
@@ -130,11 +156,12 @@ impl Machine {
         let probes = self.config.probed();
         match &event.kind {
             EventKind::Ignored | EventKind::Malformed => {}
-            EventKind::SisIn(_)
-            | EventKind::SisRq(_)
-            | EventKind::SisOut { .. }
-            | EventKind::AvailIn { .. }
-            | EventKind::AvailOut { .. }
+            EventKind::SisRq(rq) if !probes || self.config.ignore_rq_probes => {
+                if self.has_cpu(rq.target) {
+                    self.audit_rq(rq);
+                }
+            }
+            EventKind::SisIn(_) | EventKind::SisOut { .. } | EventKind::AvailIn { .. } | EventKind::AvailOut { .. }
                 if !probes => {}
             EventKind::AvailIn { .. } | EventKind::AvailOut { .. } => {}
             EventKind::SisRq(rq) => self.on_sis_rq(event, rq, out),

@@ -7,6 +7,7 @@
 use crate::cpumask::Cpumask;
 use crate::inputs::{Inputs, Provenance};
 use crate::machine::apply::Machine;
+use crate::machine::loads::{Entity, WEIGHT_IDLE, weight_of};
 use crate::machine::names::bound_cpu;
 use crate::machine::notice::Why;
 use crate::machine::{Task, TaskFlags, TaskId};
@@ -163,14 +164,17 @@ impl Machine {
             Some(id) => {
                 self.state.tasks[id] = task;
                 self.books[id.index()] = TaskBook::NEW;
+                self.loads.entities[id.index()] = Entity::NEW;
                 id
             }
             None => {
                 self.state.tasks.0.push(task);
                 self.books.push(TaskBook::NEW);
+                self.loads.entities.push(Entity::NEW);
                 TaskId((self.books.len() - 1) as u32)
             }
         };
+        self.loads.entities[id.index()].seen_ns = self.now_ns;
         self.pids.insert(pid, id);
         self.bind_by_name(id);
         id
@@ -179,6 +183,7 @@ impl Machine {
     /// The task is gone: its slot may be used again.
     pub(super) fn drop_task(&mut self, id: TaskId) {
         self.place(id, Place::Off, true);
+        self.loads.forget(id.index(), self.now_ns);
         self.pids.remove(self.state.tasks[id].pid, id);
     }
 
@@ -194,6 +199,8 @@ impl Machine {
         let id = self.task_of(wakee.pid, Some(&wakee.comm), task_cpu);
         if wakee.pid != Pid::SWAPPER {
             self.set_fair(id, wakee.prio >= 100);
+            let idle = self.state.tasks[id].policy_idle;
+            self.loads.set_weight(id.index(), if idle { WEIGHT_IDLE } else { weight_of(wakee.prio) });
         }
         id
     }
@@ -215,6 +222,9 @@ impl Machine {
             let confirmed = self.books[id.index()].confirmed;
             self.place(id, Place::Off, confirmed);
             self.state.tasks[id].policy_idle = policy_idle;
+            if policy_idle {
+                self.loads.set_weight(id.index(), WEIGHT_IDLE);
+            }
             self.place(id, place, confirmed);
         }
     }
@@ -235,6 +245,7 @@ impl Machine {
     pub(super) fn place(&mut self, id: TaskId, to: Place, confirmed: bool) {
         let from = self.books[id.index()].place;
         self.books[id.index()].confirmed = confirmed;
+        self.track(id, to, confirmed);
         if from == to {
             return;
         }
@@ -244,6 +255,17 @@ impl Machine {
         self.state.tasks[id].on_rq = matches!(to, Place::On(_));
         for cpu in [from.cpu(), to.cpu()].into_iter().flatten() {
             self.publish(cpu);
+        }
+    }
+
+    /// Loads follow places that are confirmed.
+    fn track(&mut self, id: TaskId, to: Place, confirmed: bool) {
+        match to {
+            Place::On(cpu) if confirmed && self.books[id.index()].fair => {
+                self.loads.enqueue(id.index(), cpu, self.now_ns, &self.state.rq.curr_idle);
+            }
+            Place::On(_) if confirmed => {}
+            _ => self.loads.dequeue(id.index(), self.now_ns, true),
         }
     }
 

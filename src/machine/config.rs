@@ -74,6 +74,8 @@ pub struct MachineConfig {
     pub release: Release,
     /// Treat the recording as if it had no kprobe events.
     pub ignore_probes: bool,
+    /// Check the books against probes of run queues, but do not use those.
+    pub ignore_rq_probes: bool,
     /// WF_SYNC of wakeups for which no probe tells it. Default false.
     pub assumed_sync: bool,
     /// The recording has the entry probe of select_task_rq_fair(): a waking without it was no decision. Default false.
@@ -91,6 +93,7 @@ impl Default for MachineConfig {
             hz: 250,
             release: Release::new(6, 1),
             ignore_probes: false,
+            ignore_rq_probes: false,
             assumed_sync: false,
             has_sis_in: false,
             has_migrate: true,
@@ -118,6 +121,18 @@ impl MachineConfig {
         initial + (u128::from(ts_ns) * u128::from(self.hz) / 1_000_000_000) as u64
     }
 
+    /// The time at which `jiffies` began, the inverse of [`Self::jiffies`].
+    pub(super) fn jiffies_ns(&self, jiffies: u64) -> u64 {
+        let initial = self.jiffies(0);
+        let hz = u128::from(self.hz);
+        (u128::from(jiffies.saturating_sub(initial)) * 1_000_000_000).div_ceil(hz) as u64
+    }
+
+    /// Whether scans are bounded by utilisation (SIS_UTIL).
+    pub(super) fn has_sis_util(&self) -> bool {
+        self.release >= Release::new(5, 19)
+    }
+
     /// Whether the probes of the recording are used.
     pub(super) fn probed(&self) -> bool {
         self.has_sis_in && !self.ignore_probes
@@ -142,6 +157,11 @@ mod tests {
         let config = MachineConfig::default();
         assert_eq!(config.jiffies(0), 4_294_892_296);
         assert_eq!(config.jiffies(10_000_000_000), 4_294_894_796);
+        let odd = MachineConfig { hz: 300, ..MachineConfig::default() };
+        for ns in [1u64, 3_333_333, 3_333_334, 12_345_678_901] {
+            let jiffies = odd.jiffies(ns);
+            assert!(odd.jiffies_ns(jiffies) <= ns && ns < odd.jiffies_ns(jiffies + 1), "{ns}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::machine::Step;
 use crate::machine::apply::{Machine, Out};
 use crate::machine::book::{Place, TaskBook};
+use crate::machine::loads::Entity;
 use crate::machine::notice::Notice;
 use crate::machine::{TaskFlags, TaskId};
 use crate::topology::Topology;
@@ -39,6 +40,7 @@ impl Machine {
             task.known = from.known;
         }
         task.last_update_time_ns = 0;
+        self.loads.entities[id.index()] = Entity::forked(self.loads.entities[parent.index()].weight);
         self.books[id.index()].fair = self.books[parent.index()].fair;
         let parent = Some(parent);
         out(&self.state, Notice::Step(Step::Fork { p: id, parent, cpu: event.cpu }));

@@ -2,12 +2,17 @@
 //! The machine: observed facts, driven by events. Pure: no clock, no I/O.
 
 mod apply;
+mod audit;
+mod balance;
 mod book;
 mod config;
 mod life;
+mod loads;
 mod names;
 pub mod notice;
+mod pelt;
 mod probe;
+mod show;
 pub mod state;
 pub mod step;
 mod switch;
@@ -15,6 +20,7 @@ mod tasks;
 mod wake;
 
 pub use apply::{Doubts, Machine};
+pub use audit::{Audit, Tally};
 pub use config::{MachineConfig, Release, ReleaseError};
 pub use notice::{Notice, RecordedWakeup, Why};
 pub use state::{RunQueues, State, Task, TaskFlags, Tasks};

@@ -25,6 +25,7 @@ impl Machine {
             self.doubts.foreign += 1;
             return;
         }
+        self.audit_rq(rq);
         if matches!(self.cpus[event.cpu.index()].open, Open::Called { .. }) {
             self.close(event.cpu, out);
         }
@@ -127,20 +128,22 @@ impl Machine {
             task.numa_preferred_nid = nid;
             task.known.set_traced(Inputs::NUMA);
         }
-        if let Some(load) = sis.load_avg {
-            task.load_avg = load;
-            task.h_load = load;
+        if sis.load_avg.is_some() {
             task.known.set_traced(Inputs::TASK_LOAD);
         }
-        if let Some(util) = sis.util_avg {
-            task.util_avg = util;
+        if sis.util_avg.is_some() {
             task.known.set_traced(Inputs::TASK_UTIL);
-        }
-        if let Some(util_est) = sis.util_est {
-            task.util_est_enqueued = util_est & !UTIL_AVG_UNCHANGED;
         }
         if let Some(ns) = sis.last_update_time_ns {
             task.last_update_time_ns = ns;
+        }
+        if let Some(weight) = sis.weight {
+            self.loads.set_weight(id.index(), weight);
+        }
+        let entity = &mut self.loads.entities[id.index()];
+        entity.observe(sis.load_avg, sis.util_avg);
+        if let Some(util_est) = sis.util_est {
+            entity.util_est = util_est & !UTIL_AVG_UNCHANGED;
         }
     }
 
@@ -190,6 +193,10 @@ impl Machine {
             curr,
         };
         self.write_columns(rq.target, overlay);
+        self.loads.cfs[at].observe(rq.load_avg, rq.util_avg, rq.runnable_avg);
+        if let Some(util_est) = rq.util_est {
+            self.loads.cfs[at].util_est = util_est;
+        }
         let columns = &mut self.state.rq;
         let runnable = rq.h_nr_runnable.or_else(|| Some(rq.h_nr_running?.saturating_sub(rq.h_nr_delayed?)));
         columns.h_nr_runnable[at] = runnable.unwrap_or(overlay.nr_fair);

@@ -41,7 +41,10 @@ impl Machine {
         book.left_ns = Some(event.ts_ns);
         let decided = !book.confirmed && book.place != Place::Off;
         match state {
-            PrevState::Runnable if !decided => self.place(id, Place::On(cpu), true),
+            PrevState::Runnable if !decided => {
+                self.place(id, Place::On(cpu), true);
+                self.loads.put(cpu, self.now_ns);
+            }
             PrevState::Blocked if !decided => {
                 // Woken while it was switching out, and not activated yet: it went to this CPU's wake list.
                 let to = if book.woken { Place::Listed(cpu) } else { Place::Off };
@@ -72,6 +75,7 @@ impl Machine {
         }
         self.state.tasks[id].task_cpu = cpu;
         self.place(id, Place::On(cpu), true);
+        self.loads.run(id.index(), cpu, self.now_ns);
         self.set_curr(cpu, id);
     }
 

@@ -36,8 +36,8 @@ impl Machine {
         book.woken = true;
         book.ahead = false;
         let why = self.why_not(event, id);
-        let queued = why == Why::StillQueued;
-        let decides = !self.config.probed() && matches!(why, Why::OnCpu | Why::Unexplained | Why::Unknown);
+        let selects = matches!(why, Why::OnCpu | Why::Unexplained | Why::Unknown);
+        let decides = selects && !self.config.probed();
         if decides {
             self.place(id, Place::Off, true);
             self.state.tasks[id].task_cpu = target_cpu;
@@ -49,12 +49,19 @@ impl Machine {
             }
             self.cpus[event.cpu.index()].open = Open::Waked { p: id, ts_ns: event.ts_ns, why, told };
         }
-        if !queued {
-            self.place(id, Place::Off, true);
-            let at = if why == Why::Bound { self.state.tasks[id].cpus_ptr.first() } else { None };
-            let place = self.placed(id, at.unwrap_or(target_cpu), event.cpu);
-            self.place(id, place, false);
+        // With the entry probe to come nothing is decided yet.
+        if why != Why::StillQueued && (decides || !selects) {
+            self.send(id, target_cpu, event.cpu);
         }
+    }
+
+    /// The task goes to `cpu`, or where it is bound to.
+    fn send(&mut self, id: TaskId, cpu: Cpu, this_cpu: Cpu) {
+        self.place(id, Place::Off, true);
+        let task = &self.state.tasks[id];
+        let bound = if task.nr_cpus_allowed == 1 { task.cpus_ptr.first() } else { None };
+        let place = self.placed(id, bound.unwrap_or(cpu), this_cpu);
+        self.place(id, place, false);
     }
 
     /// Why a waking would be no decision, as far as the books tell; [`Why::Unexplained`], [`Why::OnCpu`] and
@@ -114,6 +121,7 @@ impl Machine {
         };
         self.calls += 1;
         self.state.jiffies = self.config.jiffies(event.ts_ns);
+        self.show_loads(&wakeup);
         let (wakee, waker) = (&self.state.tasks[p], &self.state.tasks[current]);
         let recorded = RecordedWakeup {
             number: self.calls,
@@ -242,6 +250,9 @@ impl Machine {
                 let task = &self.state.tasks[p];
                 let notice = Notice::NotSelected { ts_ns, pid: task.pid, comm: task.comm, this_cpu: cpu, why };
                 out(&self.state, notice);
+                if self.books[p.index()].place == Place::Off && self.books[p.index()].woken {
+                    self.send(p, self.state.tasks[p].task_cpu, cpu);
+                }
             }
             Open::Called { p, kind: WakeKind::Ttwu, prev_cpu, answered } => {
                 // set_task_cpu() tells of every change: without a word it stayed.

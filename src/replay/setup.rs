@@ -159,6 +159,7 @@ fn config(source: &Source, options: &Options, loaded: &Loaded, kernel: Option<&s
         has_sis_in: source.has_sis_in,
         has_migrate: source.has_migrate,
         max_idle_balance_cost_ns: max_idle.unwrap_or_default(),
+        ..default
     };
     (config, hz_source.to_owned())
 }

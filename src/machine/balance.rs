@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Timer ticks between events, and the periodic balancing they start: that is when loads of running and idle CPUs are
+//! brought up to date, and when `nr_idle_scan` is written.
+//!
+//! Derived, not traced: ticks are put on the boundaries of jiffies, intervals are those of a balanced machine, and no
+//! balancing pass is cut short.
+//!
+//! **Source**: kernel/sched/fair.c, v6.1: trigger_load_balance(), nohz_balancer_kick(), _nohz_idle_balance(),
+//! rebalance_domains(), should_we_balance(), update_idle_cpu_scan().
+
+use crate::cpumask::Cpumask;
+use crate::machine::Step;
+use crate::machine::apply::{Machine, Out};
+use crate::machine::notice::Notice;
+use crate::topology::{DomainId, SharedId};
+use crate::units::Cpu;
+
+/// How much slower a busy CPU balances (`sd->busy_factor`).
+const BUSY_FACTOR: u64 = 16;
+/// Blocked load of idle CPUs is brought up to date this often, ms (`LOAD_AVG_PERIOD`).
+const BLOCKED_MS: u64 = 32;
+/// After a silence of this many ticks everything has decayed as far as it matters: the ticks in between are left out.
+const TICKS_MAX: u64 = 2_000;
+
+/// When which CPU balances next, in jiffies.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Balancer {
+    /// The tick that comes next; 0: the first event sets it.
+    next_tick: u64,
+    cpus: Vec<CpuBalance>,
+    /// `nohz.next_balance` and `nohz.next_blocked`.
+    nohz_next_balance: u64,
+    nohz_next_blocked: u64,
+    /// By shared state, what was told last.
+    nr_idle_scan: Vec<Option<u32>>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct CpuBalance {
+    next_balance: u64,
+    /// `sd->last_balance`, parallel to the CPU's hierarchy.
+    last_balance: Vec<u64>,
+}
+
+impl Balancer {
+    /// The derived nr_idle_scan, if there was a balancing pass yet.
+    pub(super) fn told(&self, shared: SharedId) -> Option<u32> {
+        self.nr_idle_scan.get(shared).copied().flatten()
+    }
+
+    fn start(&mut self, machine: &crate::machine::State, jiffies: u64) {
+        self.next_tick = jiffies + 1;
+        let cpu =
+            |cpu: Cpu| CpuBalance { next_balance: 0, last_balance: vec![0; machine.topology.hierarchy(cpu).len()] };
+        self.cpus = machine.topology.cpus().map(cpu).collect();
+        self.nr_idle_scan = vec![None; machine.topology.nr_shared()];
+    }
+}
+
+impl Machine {
+    /// Lets the ticks up to `ts_ns` happen.
+    pub(super) fn tick_to(&mut self, ts_ns: u64, out: Out<'_>) {
+        let jiffies = self.config.jiffies(ts_ns);
+        if self.balancer.next_tick == 0 {
+            let mut balancer = std::mem::take(&mut self.balancer);
+            balancer.start(&self.state, jiffies);
+            self.balancer = balancer;
+        }
+        if jiffies < self.balancer.next_tick {
+            return;
+        }
+        self.balancer.next_tick = self.balancer.next_tick.max(jiffies.saturating_sub(TICKS_MAX));
+        while self.balancer.next_tick <= jiffies {
+            let now = self.balancer.next_tick;
+            self.tick(now, self.config.jiffies_ns(now), out);
+            self.balancer.next_tick += 1;
+        }
+    }
+
+    fn tick(&mut self, now: u64, now_ns: u64, out: Out<'_>) {
+        let topology = self.state.topology.clone();
+        let busy = topology.online().and_not(&self.state.rq.curr_idle);
+        let (mut balance, mut blocked) = (false, false);
+        for cpu in busy.iter() {
+            self.loads.tick(cpu, now_ns);
+            if now >= self.balancer.cpus[cpu.index()].next_balance {
+                self.rebalance(cpu, false, now, out);
+            }
+            let llc_busy = || topology.sd_llc(cpu).map_or(0, |id| (topology.domain(id).span & busy).weight());
+            let crowded = self.cpus[cpu.index()].now.nr >= 2 || llc_busy() > 1;
+            balance |= now >= self.balancer.nohz_next_balance && crowded;
+            blocked |= now > self.balancer.nohz_next_blocked;
+        }
+        if balance || blocked {
+            self.balance_idle(&topology.online().and_not(&busy), balance, now, now_ns, out);
+        }
+    }
+
+    /// An idle CPU does this for all idle ones.
+    fn balance_idle(&mut self, idle: &Cpumask, balance: bool, now: u64, now_ns: u64, out: Out<'_>) {
+        let mut next = now + 60 * u64::from(self.config.hz);
+        for cpu in idle.iter() {
+            self.loads.tick(cpu, now_ns);
+            if balance && now >= self.balancer.cpus[cpu.index()].next_balance {
+                self.rebalance(cpu, true, now, out);
+            }
+            next = next.min(self.balancer.cpus[cpu.index()].next_balance);
+        }
+        if balance {
+            self.balancer.nohz_next_balance = next;
+        }
+        self.balancer.nohz_next_blocked = now + self.jiffies_of_ms(BLOCKED_MS);
+    }
+
+    /// The domains of a CPU, bottom up, as far as it is the one that balances its group.
+    fn rebalance(&mut self, cpu: Cpu, idle: bool, now: u64, out: Out<'_>) {
+        let topology = self.state.topology.clone();
+        let mut next = now + 60 * u64::from(self.config.hz);
+        for (at, &sd) in topology.hierarchy(cpu).iter().enumerate() {
+            let interval = self.interval(sd, idle);
+            let mut balances = true;
+            if now >= self.balancer.cpus[cpu.index()].last_balance[at] + interval {
+                balances = self.should_we_balance(cpu, at);
+                if balances && topology.sd_llc(cpu) == Some(sd) {
+                    self.update_idle_cpu_scan(cpu, sd, out);
+                }
+                self.balancer.cpus[cpu.index()].last_balance[at] = now;
+            }
+            next = next.min(self.balancer.cpus[cpu.index()].last_balance[at] + interval);
+            if !balances {
+                break;
+            }
+        }
+        self.balancer.cpus[cpu.index()].next_balance = next;
+    }
+
+    /// The interval of a domain whose last pass found nothing to move: twice its number of CPUs in ms.
+    fn interval(&self, sd: DomainId, idle: bool) -> u64 {
+        let ms = 2 * u64::from(self.state.topology.domain(sd).span.weight());
+        let jiffies = self.jiffies_of_ms(if idle { ms } else { ms * BUSY_FACTOR });
+        if idle { jiffies.max(1) } else { jiffies.saturating_sub(1).max(1) }
+    }
+
+    /// `msecs_to_jiffies()`: rounded up.
+    fn jiffies_of_ms(&self, ms: u64) -> u64 {
+        (ms * u64::from(self.config.hz)).div_ceil(1000)
+    }
+
+    /// The first idle CPU of the local group, else its first CPU.
+    fn should_we_balance(&self, cpu: Cpu, at: usize) -> bool {
+        let topology = &self.state.topology;
+        let group = match at.checked_sub(1) {
+            Some(below) => topology.domain(topology.hierarchy(cpu)[below]).span,
+            None => Cpumask::of(cpu),
+        };
+        let is_idle = |cpu: &Cpu| {
+            let now = self.cpus[cpu.index()].now;
+            self.state.rq.curr_idle.test(*cpu) && now.nr == 0 && now.nr_listed == 0
+        };
+        let first = group.iter().find(is_idle).or_else(|| group.first());
+        first == Some(cpu)
+    }
+
+    fn update_idle_cpu_scan(&mut self, cpu: Cpu, sd: DomainId, out: Out<'_>) {
+        if !self.config.has_sis_util() {
+            return;
+        }
+        let Some(shared) = self.state.topology.llc_shared(cpu) else { return };
+        let domain = self.state.topology.domain(sd);
+        let weight = u64::from(domain.span.weight());
+        let capacity = &self.state.rq.cpu_capacity_orig;
+        let util = |cpu: Cpu| self.loads.cfs[cpu.index()].util(capacity[cpu.index()]);
+        let sum: u64 = domain.span.iter().map(util).sum();
+        let nr_idle_scan = nr_idle_scan(sum, weight, u64::from(domain.imbalance_pct));
+        if self.balancer.nr_idle_scan[shared] != Some(nr_idle_scan) {
+            self.balancer.nr_idle_scan[shared] = Some(nr_idle_scan);
+            out(&self.state, Notice::Step(Step::Balance { shared, nr_idle_scan }));
+        }
+    }
+}
+
+/// How many CPUs a scan may look at: falls with the square of the utilisation, to 0 where the LLC is overloaded.
+fn nr_idle_scan(sum_util: u64, llc_weight: u64, imbalance_pct: u64) -> u32 {
+    const SCALE: u64 = 1024;
+    let x = sum_util / llc_weight;
+    let used = (x * x * imbalance_pct * imbalance_pct / (10_000 * SCALE)).min(SCALE);
+    ((SCALE - used) * llc_weight / SCALE) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_cache_is_not_scanned() {
+        assert_eq!(nr_idle_scan(0, 16, 117), 16);
+        assert_eq!(nr_idle_scan(16 * 512, 16, 117), 10);
+        assert_eq!(nr_idle_scan(16 * 875, 16, 117), 0);
+        assert_eq!(nr_idle_scan(16 * 2048, 16, 117), 0);
+    }
+}
