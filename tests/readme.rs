@@ -38,7 +38,10 @@ fn readme_shows_real_output() {
             if line == "[...]" {
                 skips = true;
             } else if skips {
-                assert!(printed.any(|other| other == line), "{command} does not print {line:?} where the README has it");
+                assert!(
+                    printed.any(|other| other == line),
+                    "{command} does not print {line:?} where the README has it"
+                );
                 skips = false;
             } else {
                 assert_eq!(printed.next(), Some(line.as_str()), "in the output of {command}");
