@@ -2,29 +2,12 @@
 //! Every oracle on a fixed number of pseudo-random cases, with the toolchain at hand.
 
 use sisdiff::fuzz_loop::{self, Plan};
-use sisdiff::oracle::{Models, Options};
-
-/// The implementations that the oracles are put to, those of the table of twins among them.
-const NAMES: &[&str] = &[
-    "v5.11",
-    "v5.11+no-sis-avg-cpu",
-    "v5.11+scan-cost",
-    "v5.11+recent-used",
-    "v5.11+recent-used-v1",
-    "v5.11+recent-used+fix-cpus-ptr",
-    "v5.11+idle-candidate",
-    "v5.11+fix-cpus-ptr",
-    "v5.11+mel-v2",
-    "v5.11:NO_WA_WEIGHT",
-    "v5.11:NO_WA_WEIGHT:NO_WA_BIAS",
-    "v6.1",
-    "v6.1:SIS_PROP:NO_SIS_UTIL",
-];
+use sisdiff::oracle::{DEFAULT_NAMES, Models, Options};
 
 #[test]
 fn no_oracle_speaks() {
     let plan = Plan {
-        names: NAMES.iter().map(|&name| name.to_owned()).collect(),
+        names: DEFAULT_NAMES.iter().map(|&name| name.to_owned()).collect(),
         seed: 1,
         time: None,
         cases: Some(3_000),

@@ -41,7 +41,7 @@ pub use invariants::INVARIANTS;
 pub use judge::{Maker, Models, Options, Side, Tally, Trouble, attempt, try_case};
 pub use known::{KNOWN, KnownBug};
 pub use meta::{relabelled, replayed};
-pub use twins::{Same, TWINS, Twin};
+pub use twins::{DEFAULT_NAMES, Same, TWINS, Twin};
 
 /// What one implementation did at one wakeup, and everything it could see.
 #[derive(Debug, Clone, Copy)]

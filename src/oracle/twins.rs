@@ -49,6 +49,23 @@ fn unbound(case: &Case) -> bool {
         && !case.events.iter().any(|event| matches!(event, Event::Affine(..)))
 }
 
+/// The implementations that tests and fuzz targets put to the oracles: those of the table, and each release.
+pub const DEFAULT_NAMES: &[&str] = &[
+    "v5.11",
+    "v5.11+no-sis-avg-cpu",
+    "v5.11+scan-cost",
+    "v5.11+recent-used",
+    "v5.11+recent-used-v1",
+    "v5.11+recent-used+fix-cpus-ptr",
+    "v5.11+idle-candidate",
+    "v5.11+fix-cpus-ptr",
+    "v5.11+mel-v2",
+    "v5.11:NO_WA_WEIGHT",
+    "v5.11:NO_WA_WEIGHT:NO_WA_BIAS",
+    "v6.1",
+    "v6.1:SIS_PROP:NO_SIS_UTIL",
+];
+
 /// The table.
 pub const TWINS: &[Twin] = &[
     Twin {
@@ -142,4 +159,23 @@ impl Twin {
 
 fn probes(walk: &Walk) -> impl Iterator<Item = &WalkStep> {
     walk.steps.iter().filter(|step| matches!(step, WalkStep::Probe { .. }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_twin_is_played() {
+        for name in TWINS.iter().flat_map(|twin| [twin.a, twin.b]) {
+            assert!(DEFAULT_NAMES.contains(&name), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_release_is_played() {
+        for release in crate::fair::release::RELEASES {
+            assert!(DEFAULT_NAMES.contains(&release.name), "{}", release.name);
+        }
+    }
 }

@@ -3,6 +3,7 @@
 
 pub mod decisions;
 pub mod explain;
+pub mod fuzz;
 pub mod json;
 pub mod layout;
 pub mod list;

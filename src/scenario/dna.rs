@@ -10,7 +10,7 @@
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 
-use crate::scenario::{Case, genes};
+use crate::scenario::{Case, CaseError, genes};
 
 /// Most events in a generated case.
 pub const EVENTS_MAX: usize = 200;
@@ -93,6 +93,17 @@ impl Case {
         Self::arbitrary(&mut u).expect("what is missing counts as zeroes, so bytes never run out")
     }
 
+    /// The case in a file: a case file, or bytes that a fuzzer left.
+    ///
+    /// # Errors
+    /// As [`Case::parse`], where the file is text.
+    pub fn read(bytes: &[u8]) -> std::result::Result<Self, CaseError> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) if text.contains("version") => Self::parse(text),
+            _ => Ok(Self::from_dna(bytes)),
+        }
+    }
+
     /// Bytes that a case with `events` events reads.
     pub const fn dna_len(events: usize) -> usize {
         24 + 8 * 2 + 32 * 4 + 16 * 16 + events * EVENT
@@ -122,7 +133,7 @@ mod tests {
             let case = Case::from_dna(&bytes(seed, 200 + 7 * seed as usize % 1500));
             World::new(&case).unwrap_or_else(|error| panic!("{error}\n{case:?}"));
             let text = case.write();
-            let read = Case::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            let read = Case::read(text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"));
             assert!(read == case, "{case:?}\n{read:?}\n{text}");
         }
     }

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What fuzzing found, and the table of known bugs, as text.
+
+use crate::fair::Exit;
+use crate::fuzz_loop::{Found, Outcome, Plan};
+use crate::oracle::{KNOWN, KnownBug};
+use crate::report::layout::{Align, BAD, HEADING, NOTABLE, columns, count, counted, paint, percent};
+
+/// The exits there are: one that a run never took is a gap in what it tried.
+const EXITS: [Exit; 16] = [
+    Exit::Target,
+    Exit::Prev,
+    Exit::PerCpuKthread,
+    Exit::RecentUsed,
+    Exit::AsymCapacity,
+    Exit::AsymFallback,
+    Exit::NoLlc,
+    Exit::IdleCore,
+    Exit::IdleCandidate,
+    Exit::IdleCpu,
+    Exit::IdleSmt,
+    Exit::BudgetSpent,
+    Exit::Fallback,
+    Exit::Slow,
+    Exit::SlowOutside,
+    Exit::NewCpu,
+];
+
+/// The report of a run. The number of cases depends on the machine's speed where the plan has a time limit; all else
+/// follows from the plan and that number.
+pub fn outcome(plan: &Plan, outcome: &Outcome) -> String {
+    let title = format!("sisdiff {}: fuzz {}", env!("CARGO_PKG_VERSION"), plan.names.join(" against "));
+    let mut out = format!("{}\n", paint(HEADING, &title));
+    let rows = [
+        ("seed", plan.seed.to_string()),
+        ("cases", count(outcome.cases)),
+        ("events", format!("{}; {} could not happen", count(outcome.events), percent(outcome.skipped, outcome.events))),
+        ("decisions", format!("{}; {}", count(outcome.decisions), counted(outcome.walks, "walk", "walks"))),
+    ];
+    let rows: Vec<Vec<String>> = rows.into_iter().map(|(key, value)| vec![key.to_owned(), value]).collect();
+    out += &columns(2, &[Align::Left, Align::Wrap], &rows);
+    out += &exits(outcome);
+    out += &divergences(plan, outcome);
+    out += &known(outcome);
+    out += &findings(outcome);
+    out
+}
+
+fn exits(outcome: &Outcome) -> String {
+    let taken = EXITS.iter().filter_map(|exit| outcome.exits.get(exit).map(|times| (exit, *times)));
+    let rows: Vec<Vec<String>> =
+        taken.map(|(exit, times)| vec![format!("{exit:?}"), count(times), percent(times, outcome.walks)]).collect();
+    let mut out = format!("\n{}\n", paint(HEADING, "returns taken"));
+    out += &columns(2, &[Align::Left, Align::Right, Align::Right], &rows);
+    let never: Vec<String> =
+        EXITS.iter().filter(|exit| !outcome.exits.contains_key(exit)).map(|exit| format!("{exit:?}")).collect();
+    if !never.is_empty() {
+        out += &columns(2, &[Align::Left, Align::Wrap], &[vec!["never".to_owned(), never.join(", ")]]);
+    }
+    out
+}
+
+fn divergences(plan: &Plan, outcome: &Outcome) -> String {
+    if plan.names.len() < 2 {
+        return String::new();
+    }
+    let mut out = format!("\n{}\n", paint(HEADING, "differences"));
+    if outcome.divergences.is_empty() {
+        return out + "  none\n";
+    }
+    let mut sorted: Vec<_> = outcome.divergences.iter().collect();
+    sorted.sort_by_key(|(kind, divergence)| (std::cmp::Reverse(divergence.times), **kind));
+    let mut rows = vec![["", "returns", "decisions", "", "first in case"].map(str::to_owned).to_vec()];
+    rows.extend(sorted.into_iter().map(|(&(at, first, other), divergence)| {
+        vec![
+            if plan.names.len() > 2 { plan.names[at].clone() } else { String::new() },
+            format!("{first:?} -> {other:?}"),
+            count(divergence.times),
+            percent(divergence.times, outcome.decisions),
+            divergence.first.to_string(),
+        ]
+    }));
+    out += &columns(2, &[Align::Left, Align::Left, Align::Right, Align::Right, Align::Right], &rows);
+    out
+}
+
+fn known(outcome: &Outcome) -> String {
+    if outcome.known.is_empty() {
+        return String::new();
+    }
+    let mut out = format!("\n{}\n", paint(HEADING, "known kernel bugs seen"));
+    let rows: Vec<Vec<String>> = outcome
+        .known
+        .iter()
+        .map(|(fix, times)| {
+            let bug = KNOWN.iter().find(|bug| bug.fix == *fix);
+            vec![(*fix).to_owned(), count(*times), bug.map_or_else(String::new, |bug| bug.mechanism.to_owned())]
+        })
+        .collect();
+    out += &columns(2, &[Align::Left, Align::Right, Align::Wrap], &rows);
+    out
+}
+
+fn findings(outcome: &Outcome) -> String {
+    let mut out = format!("\n{}\n", paint(HEADING, "findings"));
+    if outcome.findings.is_empty() {
+        return out + "  none\n";
+    }
+    for found in outcome.findings.values() {
+        out += &finding(found);
+    }
+    out
+}
+
+/// One finding with its case.
+pub fn finding(found: &Found) -> String {
+    let style = if found.finding.known.is_some() { NOTABLE } else { BAD };
+    let text = found.finding.to_string();
+    let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
+    let times = counted(found.times, "case", "cases");
+    format!("{}\n{rest}\n  in {times}, first in case {}:\n\n{:?}", paint(style, first), found.number, found.case)
+}
+
+/// The table of known bugs.
+pub fn bugs() -> String {
+    let mut out = format!("{}\n", paint(HEADING, "known bugs of the wakeup path"));
+    for KnownBug { fix, affected, mechanism, shows } in &KNOWN {
+        let rows = [("affected", affected), ("mechanism", mechanism), ("shows as", shows)]
+            .map(|(key, value)| vec![key.to_owned(), (*value).to_owned()]);
+        out += &format!("\n{}\n{}", paint(HEADING, fix), columns(2, &[Align::Left, Align::Wrap], &rows));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fuzz_loop;
+    use crate::oracle::{Models, Options};
+
+    #[test]
+    fn the_report_tells_what_was_tried_and_found() {
+        let names = ["v5.11", "v5.11+recent-used"].map(str::to_owned).to_vec();
+        let options = Options::default();
+        let plan = Plan { names, seed: 0, time: None, cases: Some(60), options, first_only: false };
+        let run = fuzz_loop::run(&plan, &Models, &mut |_| {}).expect("the models are there");
+        let text = outcome(&plan, &run);
+        for part in
+            ["fuzz v5.11 against v5.11+recent-used", "cases      60", "returns taken", "differences", "ae2ad293d6be"]
+        {
+            assert!(text.contains(part), "{part:?} is not in\n{text}");
+        }
+        assert!(text.lines().all(|line| line.len() < 200), "{text}");
+    }
+
+    #[test]
+    fn every_known_bug_is_listed() {
+        let text = bugs();
+        assert!(KNOWN.iter().all(|bug| text.contains(bug.fix)));
+    }
+}
