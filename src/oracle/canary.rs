@@ -126,6 +126,11 @@ mod tests {
                     d.sis.scanned = 1;
                 }
             }),
+            ("stages", |_, w, d, _| {
+                if d.exit == Exit::Target && d.class_cpu != w.prev_cpu {
+                    d.exit = Exit::Prev;
+                }
+            }),
             ("conservation", |_, _, d, _| {
                 if d.exit == Exit::BudgetSpent {
                     d.exit = Exit::Fallback;

@@ -3,8 +3,8 @@
 //!
 //! Idle means here what the walks call idle: `available_idle_cpu()`, or only SCHED_IDLE tasks queued.
 
-use crate::fair::Exit;
 use crate::fair::release::Release;
+use crate::fair::{Exit, Patch};
 use crate::machine::State;
 use crate::oracle::{Finding, Trial};
 use crate::units::Cpu;
@@ -22,9 +22,36 @@ fn is_idle(state: &State, cpu: Cpu) -> bool {
     is_available(state, cpu) || (queued > 0 && queued == idle)
 }
 
+/// How a release scans single CPUs of the LLC.
+struct ScanRule {
+    /// How far from the target it begins.
+    start: usize,
+    /// What it takes for idle.
+    is_idle: fn(&State, Cpu) -> bool,
+}
+
+/// The rule, where one is stated: not for the soft-affinity RFC, which makes two scans.
+fn scan_rule(trial: &Trial<'_>) -> Option<ScanRule> {
+    let spec = trial.spec?;
+    match spec.release() {
+        Release::V5_2 if spec.patches().contains(Patch::SOFT_AFFINITY) => None,
+        // Before 5.4 nobody asks for SCHED_IDLE.
+        Release::V5_2 => Some(ScanRule { start: 0, is_idle: is_available }),
+        Release::V5_10 | Release::V5_11 => Some(ScanRule { start: 0, is_idle }),
+        // To a SCHED_IDLE wakee a CPU that runs only SCHED_IDLE tasks is not idle.
+        Release::V7_3 if trial.state.tasks[trial.wakeup.p].policy_idle => {
+            Some(ScanRule { start: 1, is_idle: is_available })
+        }
+        Release::V6_1 | Release::V6_12 | Release::V7_3 => Some(ScanRule { start: 1, is_idle }),
+    }
+}
+
 /// An exit that is taken for an idle CPU leads to an idle CPU; for a core, to one whose CPUs are all idle.
 pub fn idleness(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
     let (state, cpu) = (trial.state, trial.decision.class_cpu);
+    // The RFC's scans ask idle_cpu(), to which a preempted virtual CPU is idle.
+    let soft = trial.spec.is_some_and(|spec| spec.patches().contains(Patch::SOFT_AFFINITY));
+    let by_idle_cpu = |cpu: Cpu| soft && state.rq.nr_running[cpu.index()] == 0 && !state.rq.ttwu_pending.test(cpu);
     if cpu.index() >= state.topology.nr_cpu_ids() {
         return Ok(());
     }
@@ -35,8 +62,10 @@ pub fn idleness(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
         | Exit::IdleCandidate
         | Exit::IdleCpu
         | Exit::IdleSmt
-        | Exit::AsymCapacity => is_idle(state, cpu),
-        Exit::IdleCore => state.topology.smt_mask(cpu).iter().all(|sibling| is_available(state, sibling)),
+        | Exit::AsymCapacity => is_idle(state, cpu) || by_idle_cpu(cpu),
+        Exit::IdleCore => {
+            state.topology.smt_mask(cpu).iter().all(|sibling| is_available(state, sibling) || by_idle_cpu(sibling))
+        }
         _ => true,
     };
     if holds {
@@ -53,24 +82,15 @@ pub fn idleness(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
 
 /// A scan that ran to its end without a CPU passed over no idle one, and one that found took the first on its way.
 ///
-/// Stated for the scan of single CPUs in the LLC without asymmetric capacities. The scan starts from the target in 5.11
-/// and from the CPU after it in 6.1. Without an LLC domain of its own, this_cpu makes 5.11 skip the scan.
+/// Stated for the scan of single CPUs in the LLC without asymmetric capacities, where this_cpu has an LLC domain too (5.2
+/// and 5.11 make no scan without one).
 pub fn conservation(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
     let state = trial.state;
-    let (Some(release), Some(sd), Some(target)) =
-        (trial.spec.map(crate::fair::spec::ModelSpec::release), trial.sd_llc(), trial.target())
-    else {
+    let rule = scan_rule(trial);
+    let (Some(ScanRule { start, is_idle }), Some(sd), Some(target)) = (rule, trial.sd_llc(), trial.target()) else {
         return Ok(());
     };
-    let start = match release {
-        // Counts CPUs that are not allowed, and does not know SCHED_IDLE.
-        Release::V5_2 => return Ok(()),
-        Release::V5_10 | Release::V5_11 => target.index(),
-        Release::V6_1 | Release::V6_12 => target.index() + 1,
-        // A SCHED_IDLE wakee does not take CPUs that run only SCHED_IDLE tasks.
-        Release::V7_3 if state.tasks[trial.wakeup.p].policy_idle => return Ok(()),
-        Release::V7_3 => target.index() + 1,
-    };
+    let start = target.index() + start;
     let allowed = sd.span & state.tasks[trial.wakeup.p].cpus_ptr;
     let first = allowed.iter_wrap(start).find(|&cpu| is_idle(state, cpu));
     match trial.decision.exit {
@@ -91,4 +111,31 @@ pub fn conservation(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
         }
         _ => Ok(()),
     }
+}
+
+/// Without asymmetric capacities an idle target is taken, and else an idle prev_cpu that shares its cache.
+pub fn stages(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
+    let state = trial.state;
+    let rule = scan_rule(trial);
+    let (Some(ScanRule { is_idle, .. }), Some(target), false) =
+        (rule, trial.target(), state.topology.asym_cpucapacity())
+    else {
+        return Ok(());
+    };
+    let prev = trial.wakeup.prev_cpu;
+    let prev_counts = prev != target && state.topology.cpus_share_cache(prev, target);
+    let expected = if is_idle(state, target) {
+        Some((Exit::Target, target))
+    } else if prev_counts && is_idle(state, prev) {
+        Some((Exit::Prev, prev))
+    } else {
+        None
+    };
+    let found = (trial.decision.exit, trial.decision.class_cpu);
+    let early = matches!(found.0, Exit::Target | Exit::Prev);
+    if expected.is_some_and(|expected| expected != found) || (expected.is_none() && early) {
+        let text = format!("{found:?}, expected {expected:?}, target {target}, prev {prev}");
+        return trial.fail("stages", "target and prev come first when idle", text);
+    }
+    Ok(())
 }

@@ -15,6 +15,7 @@ pub const INVARIANTS: &[(&str, Check)] = &[
     ("placement", placement),
     ("domain", domain),
     ("idleness", conserve::idleness),
+    ("stages", conserve::stages),
     ("conservation", conserve::conservation),
     ("budget", budget),
     ("counters", counters),
@@ -205,8 +206,10 @@ pub fn provenance(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
 
 /// No run queue is taken beyond nr_cpu_ids.
 pub fn faults(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
-    match trial.decision.faults {
-        0 => Ok(()),
-        n => trial.fail("faults", "run queue beyond nr_cpu_ids", format!("{n} times")),
+    if trial.decision.faults == 0 {
+        return Ok(());
     }
+    let text = format!("{} times", trial.decision.faults);
+    let finding = Finding::of("faults", trial, "run queue beyond nr_cpu_ids", text);
+    Err(Box::new(Finding { known: known::beyond_nr_cpu_ids(trial), ..finding }))
 }

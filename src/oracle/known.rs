@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use crate::fair::release::Release;
 use crate::fair::spec::ModelSpec;
 use crate::fair::{Exit, Patch};
 use crate::oracle::Trial;
@@ -31,7 +32,7 @@ const fn bug(fix: &'static str, affected: &'static str, mechanism: &'static str,
 }
 
 /// The table, newest fix last within a function.
-pub static KNOWN: [KnownBug; 13] = [
+pub static KNOWN: [KnownBug; 15] = [
     bug(
         "ae2ad293d6be",
         "5.15 to 6.5, patch 3/4 of December 2020",
@@ -93,7 +94,20 @@ pub static KNOWN: [KnownBug; 13] = [
         "soft-affinity RFC 2/3",
         "the June 2019 RFC",
         "the second scan starts from the loop variable of the first, which ran out",
-        "the spill-over scan is never or wrongly made, or reads beyond nr_cpu_ids",
+        "the spill-over scan is never or wrongly made",
+    ),
+    bug(
+        "soft-affinity RFC 1/3",
+        "the June 2019 RFC",
+        "cpus_preferred may name CPUs outside cpus_ptr or none at all, and 2/3 and 3/3 go by it alone",
+        "result outside cpus_ptr, or a run queue taken at nr_cpu_ids",
+    ),
+    bug(
+        "57abff067a08",
+        "until the rework of find_idlest_group() in 5.5; found by this fuzzer in 5.2",
+        "a local group without allowed CPUs counts as loaded with ULONG_MAX, to which the imbalance is added: the sum wraps, \
+         the local group wins, and the slow path answers with this_cpu",
+        "result outside cpus_ptr",
     ),
 ];
 
@@ -107,6 +121,17 @@ pub(super) fn outside_affinity(trial: &Trial<'_>) -> Option<&'static KnownBug> {
     let overwritten =
         spec.intersects(Patch::RECENT_USED | Patch::RECENT_USED_V1) && !spec.contains(Patch::FIX_CPUS_PTR);
     let cpus_ptr = &trial.state.tasks[trial.wakeup.p].cpus_ptr;
+    let task = &trial.state.tasks[trial.wakeup.p];
+    if spec.contains(Patch::SOFT_AFFINITY) && task.cpus_preferred.test(trial.decision.class_cpu) {
+        return Some(&KNOWN[13]);
+    }
+    let Trial { decision, wakeup, .. } = trial;
+    if trial.spec.is_some_and(|spec| spec.release() == Release::V5_2)
+        && decision.exit == Exit::Slow
+        && decision.class_cpu == wakeup.this_cpu
+    {
+        return Some(&KNOWN[14]);
+    }
     // The test that passed was that of prev_cpu.
     (overwritten && trial.decision.exit == Exit::RecentUsed && cpus_ptr.test(trial.wakeup.prev_cpu))
         .then_some(&KNOWN[0])
@@ -118,9 +143,19 @@ pub(super) fn outside_domain(trial: &Trial<'_>) -> Option<&'static KnownBug> {
     let cpu = trial.decision.class_cpu;
     match trial.decision.exit {
         // A sibling, in no domain itself, of a core that has other CPUs in the domain.
+        Exit::IdleSmt if trial.spec.is_some_and(|spec| spec.release() == Release::V5_2) => {
+            (topology.smt_mask(cpu).weight() > 1 && topology.sd_llc(cpu).is_none()).then_some(&KNOWN[1])
+        }
         Exit::IdleCandidate if patches(trial.spec).contains(Patch::IDLE_CANDIDATE) => {
             (topology.smt_mask(cpu).weight() > 1 && topology.sd_llc(cpu).is_none()).then_some(&KNOWN[3])
         }
         _ => None,
     }
+}
+
+/// The bug by which `trial` took a run queue that is not there.
+pub(super) fn beyond_nr_cpu_ids(trial: &Trial<'_>) -> Option<&'static KnownBug> {
+    let task = &trial.state.tasks[trial.wakeup.p];
+    let none_left = task.cpus_preferred.is_empty() || task.cpus_ptr.is_subset(&task.cpus_preferred);
+    (patches(trial.spec).contains(Patch::TUNABLES) && none_left).then_some(&KNOWN[13])
 }

@@ -10,6 +10,7 @@
 //! | `placement` | invariant | the final CPU is allowed and online, and the class's where that one is |
 //! | `domain` | invariant | a scan's answer is inside the scanned domain |
 //! | `idleness` | invariant | an exit for an idle CPU leads to an idle one |
+//! | `stages` | invariant | an idle target is taken, else an idle prev_cpu that shares its cache |
 //! | `conservation` | invariant | a scan that went to its end with nothing passed over no idle CPU; one that found took the first |
 //! | `budget` | invariant | a scan looks at no more CPUs than its limit allows |
 //! | `counters` | invariant | SIS counters add up and agree with the exit |
@@ -41,7 +42,7 @@ pub use invariants::INVARIANTS;
 pub use judge::{Maker, Models, Options, Side, Tally, Trouble, attempt, try_case};
 pub use known::{KNOWN, KnownBug};
 pub use meta::{relabelled, replayed};
-pub use twins::{DEFAULT_NAMES, Same, TWINS, Twin};
+pub use twins::{FAMILIES, Same, TWINS, Twin};
 
 /// What one implementation did at one wakeup, and everything it could see.
 #[derive(Debug, Clone, Copy)]

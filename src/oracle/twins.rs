@@ -43,27 +43,39 @@ fn off(case: &Case, feature: SchedFeat) -> bool {
     case.settings.features.off.contains(feature)
 }
 
+/// Nobody set a soft affinity.
+fn no_preference(case: &Case) -> bool {
+    case.tasks.iter().all(|task| task.cpus_preferred.is_none())
+}
+
+/// Every virtual CPU runs all the time.
+fn no_preemption(case: &Case) -> bool {
+    !case.cpus.iter().any(|cpu| cpu.preempted) && !case.events.iter().any(|event| matches!(event, Event::Preempt(..)))
+}
+
 /// No task is kept from any CPU.
 fn unbound(case: &Case) -> bool {
     case.tasks.iter().all(|task| task.cpus_ptr.is_none())
         && !case.events.iter().any(|event| matches!(event, Event::Affine(..)))
 }
 
-/// The implementations that tests and fuzz targets put to the oracles: those of the table, and each release.
-pub const DEFAULT_NAMES: &[&str] = &[
-    "v5.11",
-    "v5.11+no-sis-avg-cpu",
-    "v5.11+scan-cost",
-    "v5.11+recent-used",
-    "v5.11+recent-used-v1",
-    "v5.11+recent-used+fix-cpus-ptr",
-    "v5.11+idle-candidate",
-    "v5.11+fix-cpus-ptr",
-    "v5.11+mel-v2",
-    "v5.11:NO_WA_WEIGHT",
-    "v5.11:NO_WA_WEIGHT:NO_WA_BIAS",
-    "v6.1",
-    "v6.1:SIS_PROP:NO_SIS_UTIL",
+/// Implementations that tests and fuzz targets put to the oracles together: each release, and both sides of each twin.
+/// The first of a family places its tasks.
+pub const FAMILIES: &[&[&str]] = &[
+    &[
+        "v5.11",
+        "v5.11+no-sis-avg-cpu",
+        "v5.11+scan-cost",
+        "v5.11+recent-used",
+        "v5.11+recent-used-v1",
+        "v5.11+recent-used+fix-cpus-ptr",
+        "v5.11+idle-candidate",
+        "v5.11+fix-cpus-ptr",
+        "v5.11+mel-v2",
+    ],
+    &["v6.1", "v6.1:SIS_PROP:NO_SIS_UTIL", "v5.11:NO_WA_WEIGHT", "v5.11:NO_WA_WEIGHT:NO_WA_BIAS"],
+    &["v5.2", "v5.2+soft-affinity", "v5.2+soft-affinity+tunables", "v5.10"],
+    &["v6.12", "v6.12.117", "v7.3", "v6.1"],
 ];
 
 /// The table.
@@ -124,6 +136,20 @@ pub const TWINS: &[Twin] = &[
         when: |case| !on(case, SchedFeat::WA_WEIGHT),
         because: "WA_BIAS is read by wake_affine_weight() only",
     },
+    Twin {
+        a: "v5.2",
+        b: "v5.2+soft-affinity",
+        same: Same::Decision,
+        when: |case| no_preference(case) && no_preemption(case) && case.settings.mask_op_ns == 0,
+        because: "without a soft affinity the first of its two scans is the only one",
+    },
+    Twin {
+        a: "v5.2+soft-affinity",
+        b: "v5.2+soft-affinity+tunables",
+        same: Same::Writes,
+        when: no_preference,
+        because: "the tunables are read for tasks with a soft affinity",
+    },
 ];
 
 impl Twin {
@@ -167,15 +193,15 @@ mod tests {
 
     #[test]
     fn every_twin_is_played() {
-        for name in TWINS.iter().flat_map(|twin| [twin.a, twin.b]) {
-            assert!(DEFAULT_NAMES.contains(&name), "{name}");
+        for twin in TWINS {
+            assert!(FAMILIES.iter().any(|names| names.contains(&twin.a) && names.contains(&twin.b)), "{twin:?}");
         }
     }
 
     #[test]
     fn every_release_is_played() {
         for release in crate::fair::release::RELEASES {
-            assert!(DEFAULT_NAMES.contains(&release.name), "{}", release.name);
+            assert!(FAMILIES.concat().contains(&release.name), "{}", release.name);
         }
     }
 }
