@@ -105,7 +105,7 @@ pub fn must_hold(case: &Case, maker: &dyn Maker) {
     let options = Options { allow_known: true, ..Options::default() };
     // By rules of the case alone, so that a case found so is found again.
     let names = FAMILIES[case.events.len() % FAMILIES.len()];
-    let result = if case.decisions() % 4 == 0 {
+    let result = if case.decisions().is_multiple_of(4) {
         check(case, names, maker, options)
     } else {
         attempt(case, names, maker, options)
@@ -131,7 +131,7 @@ pub fn run(plan: &Plan, maker: &dyn Maker, progress: &mut dyn FnMut(&Outcome)) -
         let case = case(plan.seed, number);
         outcome.cases += 1;
         // The checks of whole cases play them twice more, for faults that are rare: every eighth case gets them.
-        let result = if number % 8 == 0 {
+        let result = if number.is_multiple_of(8) {
             check(&case, &plan.names, maker, plan.options)
         } else {
             attempt(&case, &plan.names, maker, plan.options)

@@ -3,10 +3,12 @@
 //!
 //! Idle means here what the walks call idle: `available_idle_cpu()`, or only SCHED_IDLE tasks queued.
 
+use crate::cpumask::Cpumask;
 use crate::fair::release::Release;
-use crate::fair::{Exit, Patch};
+use crate::fair::{Exit, Patch, Walk, WalkStep};
 use crate::machine::State;
 use crate::oracle::{Finding, Trial};
+use crate::topology::{SdFlags, Topology};
 use crate::units::Cpu;
 
 /// `available_idle_cpu()`, read plainly.
@@ -62,6 +64,9 @@ pub fn idleness(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
         | Exit::IdleCandidate
         | Exit::IdleCpu
         | Exit::IdleSmt
+        | Exit::IdleCluster
+        | Exit::ClusterPrev
+        | Exit::ClusterRecentUsed
         | Exit::AsymCapacity => is_idle(state, cpu) || by_idle_cpu(cpu),
         Exit::IdleCore => {
             state.topology.smt_mask(cpu).iter().all(|sibling| is_available(state, sibling) || by_idle_cpu(sibling))
@@ -80,6 +85,17 @@ pub fn idleness(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
     trial.fail("idleness", "the CPU is not idle", text)
 }
 
+/// The cluster of `cpu`, where the machine has clusters.
+fn cluster(topology: &Topology, cpu: Cpu) -> Option<Cpumask> {
+    let domains = topology.hierarchy(cpu).iter().map(|&id| topology.domain(id));
+    domains.filter(|sd| sd.flags.contains(SdFlags::CLUSTER)).map(|sd| sd.span).next()
+}
+
+/// Whether the scan stopped at its limit.
+fn gave_up(walk: &Walk) -> bool {
+    walk.steps.iter().any(|step| matches!(step, WalkStep::Return { exit: Exit::BudgetSpent, cpu: None }))
+}
+
 /// A scan that ran to its end without a CPU passed over no idle one, and one that found took the first on its way.
 ///
 /// Stated for the scan of single CPUs in the LLC without asymmetric capacities, where this_cpu has an LLC domain too (5.2
@@ -94,12 +110,26 @@ pub fn conservation(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
     let allowed = sd.span & state.tasks[trial.wakeup.p].cpus_ptr;
     let first = allowed.iter_wrap(start).find(|&cpu| is_idle(state, cpu));
     match trial.decision.exit {
+        // The cluster is scanned before the rest, so that a CPU found in the rest is the first of all.
         Exit::IdleCpu if first != Some(trial.decision.class_cpu) => {
             let text =
                 format!("CPU {} found, but {first:?} comes first in {allowed} from {start}", trial.decision.class_cpu);
             trial.fail("conservation", "not the first idle CPU on the way", text)
         }
-        Exit::Fallback => {
+        Exit::IdleCluster => {
+            let first = cluster(&state.topology, target)
+                .and_then(|span| (allowed & span).iter_wrap(start).find(|&cpu| is_idle(state, cpu)));
+            if first == Some(trial.decision.class_cpu) {
+                return Ok(());
+            }
+            let text = format!("CPU {} found, but {first:?} comes first of the cluster", trial.decision.class_cpu);
+            trial.fail("conservation", "not the first idle CPU on the way", text)
+        }
+        Exit::Fallback | Exit::ClusterPrev | Exit::ClusterRecentUsed => {
+            // Where a CPU of another cluster was remembered, the scan may have given up before it found that one.
+            if trial.decision.exit != Exit::Fallback && gave_up(trial.walk) {
+                return Ok(());
+            }
             let skipped = state.topology.sd_llc(trial.wakeup.this_cpu).is_none();
             match first {
                 Some(idle) if !skipped => {
@@ -133,6 +163,11 @@ pub fn stages(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
     };
     let found = (trial.decision.exit, trial.decision.class_cpu);
     let early = matches!(found.0, Exit::Target | Exit::Prev);
+    // With clusters prev also has to be in the target's (since 6.9), else it is only remembered.
+    let clusters = state.topology.domains().iter().any(|sd| sd.flags.contains(SdFlags::CLUSTER));
+    if clusters && expected == Some((Exit::Prev, prev)) && found.0 != Exit::Target {
+        return Ok(());
+    }
     if expected.is_some_and(|expected| expected != found) || (expected.is_none() && early) {
         let text = format!("{found:?}, expected {expected:?}, target {target}, prev {prev}");
         return trial.fail("stages", "target and prev come first when idle", text);

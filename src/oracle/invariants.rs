@@ -95,7 +95,9 @@ pub fn placement(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
 pub fn domain(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
     let (exit, cpu) = (trial.decision.exit, trial.decision.class_cpu);
     let span = match exit {
-        Exit::IdleCore | Exit::IdleCandidate | Exit::IdleCpu | Exit::IdleSmt => trial.sd_llc().map(|sd| sd.span),
+        Exit::IdleCore | Exit::IdleCandidate | Exit::IdleCpu | Exit::IdleSmt | Exit::IdleCluster => {
+            trial.sd_llc().map(|sd| sd.span)
+        }
         Exit::AsymCapacity => {
             let topology = &trial.state.topology;
             trial.target().and_then(|target| topology.sd_asym(target)).map(|id| topology.domain(id).span)
@@ -150,13 +152,16 @@ pub fn counters(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
     let exit = decision.exit;
     let slow = matches!(exit, Exit::Slow | Exit::SlowOutside | Exit::NewCpu);
     let failed_exit = matches!(exit, Exit::Fallback | Exit::BudgetSpent);
-    let searched = failed_exit || matches!(exit, Exit::IdleCore | Exit::IdleCandidate | Exit::IdleCpu | Exit::IdleSmt);
+    let searched = failed_exit
+        || matches!(exit, Exit::IdleCore | Exit::IdleCandidate | Exit::IdleCpu | Exit::IdleSmt)
+        || matches!(exit, Exit::IdleCluster | Exit::ClusterPrev | Exit::ClusterRecentUsed);
+    let recent = matches!(exit, Exit::RecentUsed | Exit::ClusterRecentUsed);
     let probes = trial.walk.steps.iter().filter(|step| matches!(step, WalkStep::Probe { .. })).count();
     let rules = [
         ("search is 1 unless the slow path was taken", search == u64::from(!slow)),
         ("domain_search is 1 where the LLC was searched", domain_search == u64::from(searched)),
         ("failed is 1 at the last return", failed == u64::from(failed_exit)),
-        ("recent_hit is 1 where recent_used_cpu was returned", recent_hit == u64::from(exit == Exit::RecentUsed)),
+        ("recent_hit is 1 where recent_used_cpu was returned", recent_hit == u64::from(recent)),
         ("a hit is no miss", recent_hit + recent_miss_2021 <= 1 && recent_miss <= recent_miss_2021),
         ("one is scanned on the fast path, more in the domain", scanned >= search && (searched || scanned == search)),
         ("probes are those of the walk", decision.probes as usize == probes),

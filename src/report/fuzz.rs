@@ -7,7 +7,7 @@ use crate::oracle::{KNOWN, KnownBug};
 use crate::report::layout::{Align, BAD, HEADING, NOTABLE, columns, count, counted, paint, percent};
 
 /// The exits there are: one that a run never took is a gap in what it tried.
-const EXITS: [Exit; 16] = [
+const EXITS: [Exit; 19] = [
     Exit::Target,
     Exit::Prev,
     Exit::PerCpuKthread,
@@ -19,6 +19,9 @@ const EXITS: [Exit; 16] = [
     Exit::IdleCandidate,
     Exit::IdleCpu,
     Exit::IdleSmt,
+    Exit::IdleCluster,
+    Exit::ClusterPrev,
+    Exit::ClusterRecentUsed,
     Exit::BudgetSpent,
     Exit::Fallback,
     Exit::Slow,

@@ -44,6 +44,7 @@ impl Shape {
             }
         }
         let domains = self.domains();
+        let asym_spans = asym_spans(&domains);
         let smt = self.smt_masks(n);
         Ok(Topology::new(Parts {
             nr_cpu_ids: n,
@@ -55,7 +56,7 @@ impl Shape {
             asym_cpucapacity: domains.iter().any(|domain| domain.flags.contains(SdFlags::ASYM_CPUCAPACITY)),
             domains,
             llcs: Vec::new(),
-            asym_spans: Vec::new(),
+            asym_spans,
             hierarchy: Vec::new(),
         })?)
     }
@@ -151,6 +152,20 @@ impl Shape {
         found.dedup();
         found
     }
+}
+
+/// Spans of the lowest domain with every capacity, where that is no LLC: 7.3 gives it shared state of its own.
+fn asym_spans(domains: &[Domain]) -> Vec<Cpumask> {
+    let asym = |sd: &&Domain| sd.flags.contains(SdFlags::ASYM_CPUCAPACITY);
+    let mut spans: Vec<Cpumask> = Vec::new();
+    for sd in domains.iter().filter(asym) {
+        let lowest = !domains.iter().filter(asym).any(|below| below.level < sd.level && below.span.is_subset(&sd.span));
+        let llc = sd.flags.contains(SdFlags::SHARE_LLC);
+        if lowest && !llc {
+            spans.push(sd.span);
+        }
+    }
+    spans
 }
 
 /// `sd->imb_numa_nr`, computed before degenerate levels are removed.

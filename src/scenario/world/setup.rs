@@ -96,12 +96,14 @@ impl World {
             facts.push(HiddenFact::AvgScanCost(cpu, hidden.avg_scan_cost_ns));
             facts.push(HiddenFact::WakeAvgIdle(cpu, hidden.wake_avg_idle_ns));
         }
-        for (llc, shared) in case.machine.llcs.iter().zip(&self.llcs) {
-            if let Some(shared) = *shared {
-                let weight = self.state.topology.shared_span(shared).weight();
-                facts.push(HiddenFact::HasIdleCores(shared, llc.has_idle_cores));
-                facts.push(HiddenFact::NrIdleScan(shared, llc.nr_idle_scan.unwrap_or(weight)));
-            }
+        for shared in 0..self.state.topology.nr_shared() {
+            let span = self.state.topology.shared_span(shared);
+            // An asymmetric domain's own state begins as that of its LLCs together.
+            let llcs = case.machine.llcs.iter().filter(|llc| llc.cpus().intersects(span));
+            let has_idle_cores = llcs.clone().any(|llc| llc.has_idle_cores);
+            let nr_idle_scan: u32 = llcs.map(|llc| llc.nr_idle_scan.unwrap_or((llc.cpus() & *span).weight())).sum();
+            facts.push(HiddenFact::HasIdleCores(shared, has_idle_cores));
+            facts.push(HiddenFact::NrIdleScan(shared, nr_idle_scan));
         }
         facts
     }
