@@ -19,10 +19,10 @@ const ORDER: &[&str] = &[
     "scenario",
     "compare",
     "replay",
-    "report",
     "oracle",
     "fuzz_loop",
     "shrink",
+    "report",
     "repro",
     "cli",
 ];
