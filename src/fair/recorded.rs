@@ -62,8 +62,9 @@ fn version_of(uname: &str) -> Option<(Version, bool)> {
     if let Some(info) = RELEASES.iter().find(|info| info.debian.is_some_and(|abi| release.starts_with(abi))) {
         return Some((info.version, true));
     }
-    // `#1 SMP PREEMPT_DYNAMIC Debian 6.1.153-1 (2025-09-20)`
-    let package = uname.split_once("Debian ").and_then(|(_, rest)| parse(rest));
+    // `(gcc-12 (Debian 12.2.0-14) 12.2.0, …) #1 SMP PREEMPT_DYNAMIC Debian 6.1.153-1 (2025-09-20)`: the last one is the
+    // kernel's, the one before it the compiler's.
+    let package = uname.rsplit_once("Debian ").and_then(|(_, rest)| parse(rest));
     if let Some(version) = package.filter(|_| release.contains("-amd64") || release.contains("-arm64")) {
         return Some((version, true));
     }
@@ -112,6 +113,12 @@ mod tests {
             ("6.1.0-57-amd64", "v6.1", true),
             ("Linux (none) 6.1.0-57-amd64 x86_64", "v6.1", true),
             ("Linux h 6.1.0-99-amd64 #1 SMP PREEMPT_DYNAMIC Debian 6.1.192-3 (2026-01-01) x86_64", "v6.1", true),
+            (
+                "Linux version 6.12.117+deb13-amd64 (a@b) (gcc-14 (Debian 14.2.0-19) 14.2.0, GNU ld (GNU Binutils for \
+                 Debian) 2.44) #1 SMP PREEMPT_DYNAMIC Debian 6.12.117-1 (2026-11-20)",
+                "v6.12.117",
+                true,
+            ),
             ("6.1.0-12-amd64", "v6.1", false),
             ("6.5.3", "v6.1", false),
             ("5.10.0-46-amd64", "v5.10", true),
