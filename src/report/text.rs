@@ -356,7 +356,8 @@ fn agreement(totals: &Totals, setup: &Setup) -> String {
     let mut out = section("agreement with the recorded kernel");
     out += &columns(2, &[Align::Left, Align::Right, Align::Right, Align::Right], &rows);
     if let Some(recorded) = setup.recorded.as_ref().filter(|recorded| !recorded.exact) {
-        out += &indented(2, &format!("no fidelity: {}", recorded.why));
+        let row = vec!["no fidelity".to_owned(), recorded.why.clone()];
+        out += &columns(2, &[Align::Left, Align::Wrap], &[row]);
     }
     if let Some(number) = example {
         out += &indented(2, &format!("first disagreement with all inputs known: #{number}"));
