@@ -40,7 +40,7 @@ pub fn groups<R: Recorder>(e: &mut Env<'_, R>, cpu: Cpu, sd: DomainId) -> Vec<Gr
         let (mut capacity, mut max_capacity) = (0, 0);
         for cpu in span.iter() {
             let of_cpu = e.capacity_of(cpu);
-            capacity += of_cpu;
+            capacity = of_cpu.wrapping_add(capacity);
             max_capacity = of_cpu.max(max_capacity);
         }
         groups.push(Group { span, weight: span.weight(), capacity, max_capacity });

@@ -5,6 +5,7 @@
 //! tested where the patch has its hunk. Releases share leaf reads (`env`) only while they mean the same, and no
 //! control flow. The kernel's bugs are kept and marked with the commit that fixed them.
 
+pub mod changes;
 pub mod decision;
 pub mod env;
 pub mod fallback;

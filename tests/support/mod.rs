@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Random machines, small and deterministic: a seed means the same state for ever.
 
+// Each test uses a part of it.
+#![allow(dead_code)]
+
 use std::sync::Arc;
 
 use oorandom::Rand64;
@@ -27,7 +30,7 @@ pub struct Scenes {
 impl Scenes {
     pub fn new(seed: u128) -> Self {
         let shape = |nodes, llcs, cores, threads, asym, isolated| {
-            Arc::new(machine(Shape { nodes, llcs, cores, threads, asym, isolated }))
+            Arc::new(machine(Shape { nodes, llcs, cores, threads, asym, isolated, clusters: false }))
         };
         let topologies = vec![
             shape(1, 1, 4, 1, false, false),
@@ -38,6 +41,7 @@ impl Scenes {
             shape(1, 1, 4, 4, false, true),
             shape(1, 1, 8, 1, true, false),
             shape(1, 2, 3, 2, true, false),
+            clustered(),
         ];
         Self { rand: Rand64::new(seed), topologies }
     }
@@ -58,6 +62,11 @@ impl Scenes {
         let keep = self.of(&[2, 3, 4]);
         let some: Cpumask = all.iter().filter(|_| self.one_in(keep)).collect();
         if some.is_empty() { *all } else { some }
+    }
+
+    /// Random bits.
+    pub fn bits(&mut self) -> u32 {
+        self.rand.rand_u64() as u32
     }
 
     /// The next scene.
@@ -82,7 +91,7 @@ impl Scenes {
             state.rq.vcpu_preempted.assign(cpu, self.one_in(30));
             state.rq.avg_idle_ns[i] = self.of(&[0, 500, 5_000, 50_000, 500_000, 1_000_000]);
             state.rq.load_avg[i] = self.below(3) * self.below(1024);
-            state.rq.runnable_load_avg[i] = state.rq.load_avg[i];
+            state.rq.runnable_load_avg[i] = if self.one_in(2) { state.rq.load_avg[i] } else { self.below(1024) };
             state.rq.runnable_avg[i] = self.below(2048);
             state.rq.util_avg[i] = self.below(1100);
             state.rq.util_est_enqueued[i] = self.below(1100);
@@ -138,7 +147,12 @@ impl Scenes {
         task.h_load = task.load_avg;
         task.util_avg = self.below(1024);
         task.util_est_ewma = self.below(1024);
-        task.util_est_enqueued = task.util_est_ewma;
+        task.util_est_enqueued = if self.one_in(2) { task.util_est_ewma } else { self.below(1024) };
+        if self.one_in(4) {
+            task.uclamp_min = self.below(1025);
+            task.uclamp_max = self.below(1025);
+        }
+        task.on_rq = self.one_in(8);
         task.runnable_avg = self.below(1024);
         task
     }
@@ -167,9 +181,10 @@ impl Scenes {
     }
 }
 
-/// Four CPUs that share a cache.
-pub fn smp4() -> Arc<Topology> {
-    Arc::new(machine(Shape { nodes: 1, llcs: 1, cores: 4, threads: 1, asym: false, isolated: false }))
+/// Two LLCs of eight cores in clusters of four.
+pub fn clustered() -> Arc<Topology> {
+    let shape = Shape { nodes: 1, llcs: 2, cores: 8, threads: 1, asym: false, isolated: false, clusters: true };
+    Arc::new(machine(shape))
 }
 
 struct Shape {
@@ -180,6 +195,8 @@ struct Shape {
     asym: bool,
     /// The last CPU is in no domain.
     isolated: bool,
+    /// Four cores share a cluster.
+    clusters: bool,
 }
 
 /// Nodes of LLCs of cores of threads; CPU numbers go through the first threads of all cores, then the second.
@@ -192,7 +209,7 @@ fn machine(shape: Shape) -> Topology {
     let isolated = if shape.isolated { Cpumask::of(Cpu(n as u16 - 1)) } else { Cpumask::EMPTY };
     let balance = SdFlags::BALANCE_NEWIDLE | SdFlags::BALANCE_EXEC | SdFlags::BALANCE_FORK | SdFlags::WAKE_AFFINE;
     let asym_flag = |level| {
-        if shape.asym && level == 1 + u32::from(shape.llcs > 1) {
+        if shape.asym && level == 2 + u32::from(shape.llcs > 1) {
             SdFlags::ASYM_CPUCAPACITY | SdFlags::ASYM_CPUCAPACITY_FULL
         } else {
             SdFlags::empty()
@@ -211,12 +228,15 @@ fn machine(shape: Shape) -> Topology {
     if shape.threads > 1 {
         level(0, "SMT", 1, SdFlags::SHARE_CPUCAPACITY | SdFlags::SHARE_LLC, 110);
     }
-    level(1, "MC", shape.cores, SdFlags::SHARE_LLC, 117);
+    if shape.clusters {
+        level(1, "CLS", 4, SdFlags::CLUSTER | SdFlags::SHARE_LLC, 117);
+    }
+    level(2, "MC", shape.cores, SdFlags::SHARE_LLC, 117);
     if shape.llcs > 1 {
-        level(2, "DIE", shape.cores * shape.llcs, SdFlags::empty(), 117);
+        level(3, "DIE", shape.cores * shape.llcs, SdFlags::empty(), 117);
     }
     if shape.nodes > 1 {
-        level(3, "NUMA", nr_cores, SdFlags::NUMA, 117);
+        level(4, "NUMA", nr_cores, SdFlags::NUMA, 117);
     }
     let per_node = nr_cores / shape.nodes;
     let parts = Parts {

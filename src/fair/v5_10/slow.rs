@@ -62,9 +62,9 @@ pub fn update_sg_wakeup_stats<R: Recorder>(e: &mut Env<'_, R>, sd: &Domain, grou
 
     let cpus = group.span & e.cpus_ptr(p);
     for i in cpus.iter() {
-        sgs.group_load += cpu_load_without(e, i, p);
-        sgs.group_util += cpu_util_without(e, i, p);
-        sgs.group_runnable += cpu_runnable_without(e, i, p);
+        sgs.group_load = sgs.group_load.wrapping_add(cpu_load_without(e, i, p));
+        sgs.group_util = sgs.group_util.wrapping_add(cpu_util_without(e, i, p));
+        sgs.group_runnable = sgs.group_runnable.wrapping_add(cpu_runnable_without(e, i, p));
         let local = task_running_on_cpu(e, i, p);
 
         let nr_running = e.nr_running(i).wrapping_sub(local);

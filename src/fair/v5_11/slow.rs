@@ -113,11 +113,11 @@ pub fn group_has_capacity(imbalance_pct: u32, sgs: &SgLbStats) -> bool {
         return true;
     }
 
-    if sgs.group_capacity * pct < sgs.group_runnable * 100 {
+    if sgs.group_capacity.wrapping_mul(pct) < sgs.group_runnable.wrapping_mul(100) {
         return false;
     }
 
-    if sgs.group_capacity * 100 > sgs.group_util * pct {
+    if sgs.group_capacity.wrapping_mul(100) > sgs.group_util.wrapping_mul(pct) {
         return true;
     }
 
@@ -131,11 +131,11 @@ pub fn group_is_overloaded(imbalance_pct: u32, sgs: &SgLbStats) -> bool {
         return false;
     }
 
-    if sgs.group_capacity * 100 < sgs.group_util * pct {
+    if sgs.group_capacity.wrapping_mul(100) < sgs.group_util.wrapping_mul(pct) {
         return true;
     }
 
-    if sgs.group_capacity * pct < sgs.group_runnable * 100 {
+    if sgs.group_capacity.wrapping_mul(pct) < sgs.group_runnable.wrapping_mul(100) {
         return true;
     }
 
@@ -170,7 +170,7 @@ pub(crate) fn classify(sd: &Domain, group: &Group, sgs: &mut SgLbStats) {
 
     // avg_load means something only where a group is busy.
     if sgs.group_type == GroupType::FullyBusy || sgs.group_type == GroupType::Overloaded {
-        sgs.avg_load = (sgs.group_load * 1024) / sgs.group_capacity.max(1);
+        sgs.avg_load = sgs.group_load.wrapping_mul(1024) / sgs.group_capacity.max(1);
     }
 }
 
@@ -181,9 +181,9 @@ pub fn update_sg_wakeup_stats<R: Recorder>(e: &mut Env<'_, R>, sd: &Domain, grou
     let mut sgs = SgLbStats::ZERO;
 
     for i in group.span.iter() {
-        sgs.group_load += cpu_load_without(e, i, p);
-        sgs.group_util += cpu_util_without(e, i, p);
-        sgs.group_runnable += cpu_runnable_without(e, i, p);
+        sgs.group_load = sgs.group_load.wrapping_add(cpu_load_without(e, i, p));
+        sgs.group_util = sgs.group_util.wrapping_add(cpu_util_without(e, i, p));
+        sgs.group_runnable = sgs.group_runnable.wrapping_add(cpu_runnable_without(e, i, p));
         let local = task_running_on_cpu(e, i, p);
 
         let nr_running = e.nr_running(i).wrapping_sub(local);
@@ -248,16 +248,17 @@ pub(crate) fn stay_busy(
     match local_sgs.group_type {
         GroupType::Overloaded | GroupType::FullyBusy => {
             let imbalance = 1024 * u64::from(sd.imbalance_pct.wrapping_sub(100)) / 100;
+            let add = |load: u64| load.wrapping_add(imbalance);
 
-            if sd.flags.contains(SdFlags::NUMA) && idlest_sgs.avg_load + imbalance >= local_sgs.avg_load {
+            if sd.flags.contains(SdFlags::NUMA) && add(idlest_sgs.avg_load) >= local_sgs.avg_load {
                 return true;
             }
 
-            if idlest_sgs.avg_load >= local_sgs.avg_load + imbalance {
+            if idlest_sgs.avg_load >= add(local_sgs.avg_load) {
                 return true;
             }
 
-            100 * local_sgs.avg_load <= u64::from(sd.imbalance_pct) * idlest_sgs.avg_load
+            local_sgs.avg_load.wrapping_mul(100) <= u64::from(sd.imbalance_pct).wrapping_mul(idlest_sgs.avg_load)
         }
         GroupType::MisfitTask => local.max_capacity >= idlest.max_capacity,
         GroupType::HasSpare => false,
@@ -322,7 +323,7 @@ pub fn find_idlest_group<R: Recorder>(e: &mut Env<'_, R>, id: DomainId, p: TaskI
             }
 
             // Stay close to the waker while a quarter of the domain is enough. **Source**: allow_numa_imbalance().
-            if local_sgs.sum_nr_running < sd.span.weight() >> 2 {
+            if (local_sgs.sum_nr_running as i32) < (sd.span.weight() >> 2) as i32 {
                 return None;
             }
         }

@@ -103,17 +103,17 @@ pub fn find_idlest_group<R: Recorder>(
 
         for i in group.span.iter() {
             // source_load() for the local group, target_load() for others: the same at load index 0.
-            runnable_load += weighted_cpuload(e, i);
+            runnable_load = runnable_load.wrapping_add(weighted_cpuload(e, i));
 
-            avg_load += e.cpu_load(i);
+            avg_load = avg_load.wrapping_add(e.cpu_load(i));
 
             let spare_cap = capacity_spare_without(e, i, p);
 
             max_spare_cap = spare_cap.max(max_spare_cap);
         }
 
-        avg_load = avg_load * 1024 / group.capacity.max(1);
-        runnable_load = runnable_load * 1024 / group.capacity.max(1);
+        avg_load = avg_load.wrapping_mul(1024) / group.capacity.max(1);
+        runnable_load = runnable_load.wrapping_mul(1024) / group.capacity.max(1);
         e.check(local_group, || {
             format!("group {}: runnable {runnable_load}, load {avg_load}, spare {max_spare_cap}; local", group.span)
         });
@@ -128,7 +128,7 @@ pub fn find_idlest_group<R: Recorder>(
                 min_avg_load = avg_load;
                 seen.idlest = Some(group);
             } else if runnable_load < min_runnable_load.wrapping_add(imbalance)
-                && min_avg_load.wrapping_mul(100) > imbalance_scale * avg_load
+                && min_avg_load.wrapping_mul(100) > imbalance_scale.wrapping_mul(avg_load)
             {
                 min_avg_load = avg_load;
                 seen.idlest = Some(group);
@@ -144,7 +144,9 @@ pub fn find_idlest_group<R: Recorder>(
     // A new task has no utilisation yet: spare capacity says nothing.
     if sd_flag != SdFlags::BALANCE_FORK {
         let task_util = e.task_util(p);
-        if seen.this_spare > task_util / 2 && imbalance_scale * seen.this_spare > 100 * seen.most_spare {
+        if seen.this_spare > task_util / 2
+            && imbalance_scale.wrapping_mul(seen.this_spare) > seen.most_spare.wrapping_mul(100)
+        {
             return None;
         }
 

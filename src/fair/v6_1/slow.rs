@@ -66,9 +66,9 @@ pub fn update_sg_wakeup_stats<R: Recorder>(e: &mut Env<'_, R>, sd: &Domain, grou
 
     let cpus = group.span & e.cpus_ptr(p);
     for i in cpus.iter() {
-        sgs.group_load += cpu_load_without(e, i, p);
-        sgs.group_util += cpu_util_without(e, i, p);
-        sgs.group_runnable += cpu_runnable_without(e, i, p);
+        sgs.group_load = sgs.group_load.wrapping_add(cpu_load_without(e, i, p));
+        sgs.group_util = sgs.group_util.wrapping_add(cpu_util_without(e, i, p));
+        sgs.group_runnable = sgs.group_runnable.wrapping_add(cpu_runnable_without(e, i, p));
         let local = task_running_on_cpu(e, i, p);
 
         let nr_running = e.nr_running(i).wrapping_sub(local);
@@ -89,7 +89,7 @@ pub fn update_sg_wakeup_stats<R: Recorder>(e: &mut Env<'_, R>, sd: &Domain, grou
 
 /// **Source**: kernel/sched/fair.c, adjust_numa_imbalance(), v5.18 to v7.3.
 pub fn adjust_numa_imbalance(imbalance: i32, dst_running: u32, imb_numa_nr: u32) -> i32 {
-    if dst_running > imb_numa_nr {
+    if dst_running as i32 > imb_numa_nr as i32 {
         return imbalance;
     }
 
@@ -173,7 +173,7 @@ pub fn find_idlest_group<R: Recorder>(e: &mut Env<'_, R>, id: DomainId, p: TaskI
             let imbalance = idle_imbalance(e, &local_sgs, &idlest_sgs);
             e.value("imbalance", imbalance);
             e.value("imb_numa_nr", imb_numa_nr);
-            if adjust_numa_imbalance(imbalance, local_sgs.sum_nr_running + 1, imb_numa_nr) == 0 {
+            if adjust_numa_imbalance(imbalance, local_sgs.sum_nr_running.wrapping_add(1), imb_numa_nr) == 0 {
                 return None;
             }
         }

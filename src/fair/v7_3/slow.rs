@@ -139,7 +139,7 @@ pub fn sched_balance_find_dst_group<R: Recorder>(
             let imbalance = idle_imbalance(e, &local_sgs, &idlest_sgs);
             e.value("imbalance", imbalance);
             e.value("imb_numa_nr", imb_numa_nr);
-            if adjust_numa_imbalance(imbalance, local_sgs.sum_nr_running + 1, imb_numa_nr) == 0 {
+            if adjust_numa_imbalance(imbalance, local_sgs.sum_nr_running.wrapping_add(1), imb_numa_nr) == 0 {
                 return None;
             }
         }
