@@ -97,14 +97,19 @@ pub fn check<S: AsRef<str>>(case: &Case, names: &[S], maker: &dyn Maker, options
     Ok(tally)
 }
 
+/// The family of implementations that fuzz targets play a case with: by a rule of the case alone.
+pub fn family(case: &Case) -> &'static [&'static str] {
+    FAMILIES[case.events.len() % FAMILIES.len()]
+}
+
 /// For fuzz targets, which tell by a panic: every oracle on one case with one of the [`FAMILIES`], known bugs left aside.
 ///
 /// # Panics
 /// With the finding and the case as a file.
 pub fn must_hold(case: &Case, maker: &dyn Maker) {
     let options = Options { allow_known: true, ..Options::default() };
-    // By rules of the case alone, so that a case found so is found again.
-    let names = FAMILIES[case.events.len() % FAMILIES.len()];
+    let names = family(case);
+    // By a rule of the case alone, so that a case found so is found again.
     let result = if case.decisions().is_multiple_of(4) {
         check(case, names, maker, options)
     } else {

@@ -32,7 +32,8 @@ impl Repro {
     }
 }
 
-/// Plays `case` with the implementations in `names`, or those it names itself where that is empty.
+/// Plays `case` with the implementations in `names`; where that is empty, with those it names, or that a fuzz target would
+/// play it with.
 ///
 /// # Errors
 /// [`Trouble`] other than a finding.
@@ -43,10 +44,7 @@ pub fn repro(
     options: Options,
     minimize: bool,
 ) -> Result<Repro, Trouble> {
-    let names = if names.is_empty() { case.pair.clone() } else { names.to_vec() };
-    if names.is_empty() {
-        return Err(Trouble::NoImplementation);
-    }
+    let names = players(case, names);
     let finding = match found(fuzz_loop::check(case, &names, maker, options))? {
         Some(finding) => Some(finding),
         None => found(attempt(case, &names, maker, Options { expect_equal: true, ..options }))?,
@@ -57,6 +55,15 @@ pub fn repro(
     let pair = if case.pair.is_empty() || !minimize { names } else { case.pair.clone() };
     let note = finding.to_string().lines().next().unwrap_or_default().to_owned();
     Ok(Repro { case: Case { pair, note, ..case }, finding: Some(finding) })
+}
+
+/// The implementations asked for, else those that the case names, else those that a fuzz target plays it with.
+fn players(case: &Case, names: &[String]) -> Vec<String> {
+    match (names, case.pair.as_slice()) {
+        ([], []) => fuzz_loop::family(case).iter().map(|&name| name.to_owned()).collect(),
+        ([], pair) => pair.to_vec(),
+        (names, _) => names.to_vec(),
+    }
 }
 
 fn found(result: Result<Tally, Trouble>) -> Result<Option<Finding>, Trouble> {
@@ -98,10 +105,7 @@ pub fn minimized(
 /// # Errors
 /// [`Trouble`] where the case or an implementation is not as it should be.
 pub fn explain(case: &Case, names: &[String], maker: &dyn Maker, width: usize) -> Result<String, Trouble> {
-    let names = if names.is_empty() { &case.pair } else { names };
-    if names.is_empty() {
-        return Err(Trouble::NoImplementation);
-    }
+    let names = players(case, names);
     let mut world = World::new(case)?;
     let sides = names.iter().map(|name| maker.make(name, case, &world)).collect::<Result<Vec<_>, _>>()?;
     let mut narrator = Narrator { sides, width, out: format!("{case:?}\n{}\n", LEGEND.join("  ")) };

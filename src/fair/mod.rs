@@ -57,4 +57,9 @@ pub trait Implementation: Send {
     /// The decision as [`Self::select_task_rq`] would make it, with all hidden state left as it is: to try the same
     /// wakeup under another assumption.
     fn peek(&mut self, state: &State, wakeup: &Wakeup, walk: Option<&mut Walk>) -> Decision;
+
+    /// Its hidden state, where it can be shown: for checks that nothing changes that a decision does not declare.
+    fn hidden(&self) -> Option<&Hidden> {
+        None
+    }
 }

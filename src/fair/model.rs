@@ -184,6 +184,10 @@ impl Implementation for Model {
         self.spec.info().reads
     }
 
+    fn hidden(&self) -> Option<&Hidden> {
+        Some(&self.hidden)
+    }
+
     fn step(&mut self, state: &State, step: &Step) {
         match *step {
             Step::EnterIdle(cpu) => {

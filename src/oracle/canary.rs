@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Planted faults: proof that the oracles would speak.
 
-use crate::fair::{Decision, Exit, Implementation, Step, Walk};
+use crate::fair::{Decision, Exit, Hidden, Implementation, Step, Walk};
 use crate::machine::{Inputs, State};
 use crate::oracle::{Maker, Models, Side, Trouble};
 use crate::scenario::{Case, World};
@@ -44,6 +44,10 @@ impl Implementation for Faulty {
 
     fn reads(&self) -> Inputs {
         self.inner.reads()
+    }
+
+    fn hidden(&self) -> Option<&Hidden> {
+        self.inner.hidden()
     }
 
     fn step(&mut self, state: &State, step: &Step) {
@@ -164,6 +168,11 @@ mod tests {
                     *shared = (*shared + 1) % state.topology.nr_shared().max(1);
                 }
             }),
+            // A write that is not declared.
+            ("effects", |_, _, d, _| d.writes.has_idle_cores = None),
+            ("effects", |_, _, d, _| d.writes.wakee_flips = None),
+            ("effects", |_, _, d, _| d.writes.avg_scan_cost_ns = d.writes.avg_scan_cost_ns.map(|ns| ns + 1)),
+            ("panic", |_, w, d, _| assert!(d.exit != Exit::IdleSmt, "planted at {w:?}")),
             ("provenance", |_, _, d, _| d.leaned_on.unknown |= d.read),
             ("faults", |_, _, d, _| d.faults += 1),
             ("determinism", |_, w, d, walk| {

@@ -2,13 +2,13 @@
 //! Plays a case with several implementations side by side and puts every oracle to every decision.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::fair::model::Model;
 use crate::fair::spec::{ModelSpec, SpecError};
 use crate::fair::{Decision, Exit, Implementation, Step, Walk};
 use crate::machine::State;
-use crate::oracle::{Finding, INVARIANTS, TWINS, Trial, Twin};
+use crate::oracle::quiet::quietly;
+use crate::oracle::{Finding, INVARIANTS, TWINS, Trial, Twin, effects};
 use crate::scenario::{Case, CaseError, Played, Player, World};
 use crate::units::Cpu;
 use crate::wakeup::Wakeup;
@@ -123,6 +123,9 @@ pub struct Tally {
     pub trail: Vec<Decision>,
 }
 
+/// Hidden state is compared as a whole on machines up to this size: it is copied for each decision.
+const EFFECTS_CPUS_MAX: usize = 16;
+
 struct Judge {
     sides: Vec<Side>,
     walks: Vec<Walk>,
@@ -169,17 +172,14 @@ pub fn try_case<S: AsRef<str>>(
 /// # Errors
 /// As [`try_case`].
 pub fn attempt<S: AsRef<str>>(case: &Case, names: &[S], maker: &dyn Maker, options: Options) -> Result<Tally, Trouble> {
-    catch_unwind(AssertUnwindSafe(|| try_case(case, names, maker, options))).unwrap_or_else(|payload| {
-        let said = payload.downcast_ref::<String>().map(String::as_str);
-        let said = said.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message");
+    quietly(|| try_case(case, names, maker, options)).unwrap_or_else(|panic| {
         Err(Trouble::Finding(Box::new(Finding {
             oracle: "panic",
             implementations: names.iter().map(|name| name.as_ref().to_owned()).collect(),
             exits: Vec::new(),
-            // Numbers differ from case to case, the words do not.
-            condition: said.chars().filter(|c| !c.is_ascii_digit()).collect(),
+            condition: panic.place,
             known: None,
-            text: said.to_owned(),
+            text: panic.message,
             event: 0,
         })))
     })
@@ -228,13 +228,23 @@ impl Judge {
         let (event, known_seen) = (self.event, &mut self.tally.known);
         let (side, walk) = (&mut self.sides[at], &mut self.walks[at]);
         walk.steps.clear();
+        let small = state.topology.nr_cpu_ids() <= EFFECTS_CPUS_MAX;
+        let before = side.implementation.hidden().filter(|_| small).cloned();
         let peeked = side.implementation.peek(state, wakeup, None);
+        let peek_left_a_trace = before.as_ref().is_some_and(|before| side.implementation.hidden() != Some(before));
         let decision = side.implementation.select_task_rq(state, wakeup, Some(walk));
         let (name, spec) = (side.name.as_str(), side.spec.as_ref());
         let trial = Trial { name, spec, state, wakeup, decision: &decision, walk };
         if peeked != decision {
             let text = format!("{peeked:?} asked first, then {decision:?}");
             return Err(placed(Finding::of("determinism", &trial, "another answer when asked again", text), event));
+        }
+        if peek_left_a_trace {
+            let text = "peek() changed hidden state".to_owned();
+            return Err(placed(Finding::of("determinism", &trial, "a look that leaves a trace", text), event));
+        }
+        if let (Some(before), Some(after)) = (&before, side.implementation.hidden()) {
+            effects(&trial, before, after).map_err(|finding| placed(*finding, event))?;
         }
         for (_, check) in INVARIANTS {
             match check(&trial) {

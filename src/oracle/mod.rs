@@ -15,6 +15,7 @@
 //! | `budget` | invariant | a scan looks at no more CPUs than its limit allows |
 //! | `counters` | invariant | SIS counters add up and agree with the exit |
 //! | `writes` | invariant | only the target's LLC loses has_idle_cores; what is written fits the release |
+//! | `effects` | invariant | hidden state changes as declared, and nowhere else: not of other LLCs, CPUs, tasks |
 //! | `provenance` | invariant | nothing is leaned on that was not read, and in a scenario nothing is unknown |
 //! | `faults` | invariant | no run queue beyond nr_cpu_ids |
 //! | `determinism` | invariant | asked again, with and without a record of the walk: the same answer |
@@ -25,10 +26,12 @@
 
 pub mod canary;
 mod conserve;
+mod effects;
 mod invariants;
 mod judge;
 mod known;
 mod meta;
+mod quiet;
 mod twins;
 
 use std::fmt;
@@ -38,6 +41,7 @@ use crate::fair::{Decision, Exit, Walk};
 use crate::machine::State;
 use crate::wakeup::Wakeup;
 
+pub use effects::effects;
 pub use invariants::INVARIANTS;
 pub use judge::{Maker, Models, Options, Side, Tally, Trouble, attempt, try_case};
 pub use known::{KNOWN, KnownBug};
