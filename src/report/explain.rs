@@ -6,7 +6,7 @@ use crate::machine::{Inputs, Provenance};
 use crate::replay::driver::{Explained, Row};
 use crate::replay::totals::input_names;
 use crate::replay::{Role, Setup};
-use crate::report::layout::{Align, FAINT, HEADING, columns, indented, paint};
+use crate::report::layout::{Align, FAINT, HEADING, WIDTH, columns, indented, paint};
 use crate::report::picture::{LEGEND, picture};
 use crate::report::walks::{first_difference, lines, side_by_side, stacked};
 use crate::units::{Cpu, seconds};
@@ -125,6 +125,15 @@ fn legend(parts: &[String], width: usize) -> String {
     lines.iter().map(|line| format!("  {}\n", paint(FAINT, line))).collect()
 }
 
+/// Room that the column of inputs wants at least.
+const LEANED_ON_MIN: usize = 24;
+
+/// Width of all columns but the last, with the indent and the gaps.
+fn fixed_width(rows: &[Vec<String>]) -> usize {
+    let widest = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max();
+    2 + (0..5).filter_map(widest).map(|width| width + 2).sum::<usize>()
+}
+
 fn decisions(row: &Row, names: &Names, setup: &Setup) -> String {
     let mut rows = vec![["", "", "CPU", "return", "looked at", "leaned on"].map(str::to_owned).to_vec()];
     let decided = row.decisions.iter().zip(&row.wrong).zip(&names.columns).enumerate();
@@ -153,7 +162,15 @@ fn decisions(row: &Row, names: &Names, setup: &Setup) -> String {
     };
     rows.push(vec!["*".to_owned(), "recorded choice".to_owned(), choice]);
     let align = [Align::Left, Align::Left, Align::Left, Align::Left, Align::Right, Align::Wrap];
-    let mut out = columns(2, &align, &rows);
+    let mut out = if fixed_width(&rows) + LEANED_ON_MIN <= WIDTH {
+        columns(2, &align, &rows)
+    } else {
+        // Long names and wrong placements leave no room for the last column: it follows in lines of its own.
+        let leaned: Vec<String> = rows[1..].iter().filter_map(|row| row.get(5).cloned()).collect();
+        rows.iter_mut().for_each(|row| row.truncate(5));
+        let lines = leaned.iter().enumerate().map(|(at, text)| vec![format!("{} leaned on", letter(at)), text.clone()]);
+        columns(2, &align[..5], &rows) + &columns(2, &[Align::Left, Align::Wrap], &lines.collect::<Vec<_>>())
+    };
     let patched = names.columns.iter().filter(|(_, role)| *role == Role::Patched);
     for ((spec, _), verdict) in patched.zip(&row.verdicts) {
         out += &indented(2, &format!("{spec}: {}", verdict_text(verdict)));
