@@ -126,7 +126,7 @@ fn legend(parts: &[String], width: usize) -> String {
 }
 
 /// Room that the column of inputs wants at least.
-const LEANED_ON_MIN: usize = 24;
+const LEANED_ON_MIN: usize = 16;
 
 /// Width of all columns but the last, with the indent and the gaps.
 fn fixed_width(rows: &[Vec<String>]) -> usize {
