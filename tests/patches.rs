@@ -8,9 +8,10 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use sisdiff::cpumask::Cpumask;
 use sisdiff::fair::{Decision, Exit, Hidden, Implementation, Model, ModelSpec, Patch, RELEASES, SchedFeat, Walk};
-use sisdiff::machine::{State, Task, TaskId};
+use sisdiff::machine::{Inputs, State, Task, TaskId};
 use sisdiff::topology::{Domain, Parts, SdFlags, Topology};
 use sisdiff::units::{Comm, Cpu, Pid};
+use sisdiff::wakeup::WakeKind;
 use support::{Scene, Scenes};
 
 const SCENES: usize = 100_000;
@@ -223,6 +224,34 @@ fn peeking_leaves_no_trace_and_recording_changes_nothing() {
             assert_eq!(peeked, decided, "{spec}");
         }
     });
+}
+
+/// Wakee flips can do nothing but turn wake_wide(): the decision is one of the two that peek_wide() gives.
+#[test]
+fn peeking_both_ways_brackets_the_decision_and_leaves_no_trace() {
+    let both = std::sync::atomic::AtomicU32::new(0);
+    for_scenes(13, |scene| {
+        for info in RELEASES {
+            let mut model = Model::new(ModelSpec::of(info), &scene.state.topology);
+            model.hidden = scene.hidden.clone();
+            for task in &mut model.hidden.tasks {
+                task.known.set_unknown(Inputs::WAKEE_FLIPS);
+            }
+            let hidden = model.hidden.clone();
+            let wakeup = &scene.wakeups[0];
+            let peeked = model.peek_wide(&scene.state, wakeup);
+            assert_eq!(model.hidden, hidden, "{}", info.name);
+            let Some(peeked) = peeked else {
+                assert_ne!(wakeup.kind, WakeKind::Ttwu);
+                continue;
+            };
+            let decided = model.select_task_rq(&scene.state, wakeup, None);
+            let is = |other: &Decision| (other.class_cpu, other.exit) == (decided.class_cpu, decided.exit);
+            assert!(peeked.iter().any(is), "{}: {decided:?} is none of {peeked:?}", info.name);
+            both.fetch_add(u32::from(peeked[0].class_cpu != peeked[1].class_cpu), std::sync::atomic::Ordering::Relaxed);
+        }
+    });
+    assert!(both.into_inner() > 0, "wake_wide() never mattered");
 }
 
 #[test]

@@ -58,6 +58,12 @@ pub trait Implementation: Send {
     /// wakeup under another assumption.
     fn peek(&mut self, state: &State, wakeup: &Wakeup, walk: Option<&mut Walk>) -> Decision;
 
+    /// The decisions as [`Self::peek`] would make them if wake_wide() said no, and if it said yes: to tell whether wakee
+    /// flips that are assumed or unknown matter. `None`: they are known, or the implementation cannot be asked so.
+    fn peek_wide(&mut self, _state: &State, _wakeup: &Wakeup) -> Option<[Decision; 2]> {
+        None
+    }
+
     /// Its hidden state, where it can be shown: for checks that nothing changes that a decision does not declare.
     fn hidden(&self) -> Option<&Hidden> {
         None

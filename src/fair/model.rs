@@ -234,6 +234,26 @@ impl Implementation for Model {
         before.restore(&mut self.hidden);
         decision
     }
+
+    fn peek_wide(&mut self, state: &State, wakeup: &Wakeup) -> Option<[Decision; 2]> {
+        let ids = [wakeup.p, wakeup.current];
+        let is_open = |id: &TaskId| {
+            self.hidden.tasks.get(id.index()).is_none_or(|task| !task.known.of(Inputs::WAKEE_FLIPS).is_known())
+        };
+        if wakeup.kind != WakeKind::Ttwu || !ids.iter().any(is_open) {
+            return None;
+        }
+        // Whatever record_wakee() adds or halves, these stay below and above what wake_wide() asks of any LLC.
+        Some([[0, 0], [1 << 12, 1 << 30]].map(|flips| {
+            let before = Before::of(&self.hidden, state, wakeup);
+            for (id, flips) in ids.into_iter().zip(flips) {
+                self.hidden.task_mut(id, state.tasks[id].task_cpu).wakee_flips = flips;
+            }
+            let decision = self.select_task_rq(state, wakeup, None);
+            before.restore(&mut self.hidden);
+            decision
+        }))
+    }
 }
 
 /// All hidden state that one call can change: of its two tasks, of the waking CPU, of the LLCs of both CPUs, the clock.

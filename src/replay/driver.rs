@@ -9,6 +9,7 @@ use crate::machine::{Inputs, Notice, Provenance, RecordedWakeup, State};
 use crate::replay::filter::Filter;
 use crate::replay::totals::{Column, CommCount, Comparison, InputUse, Role, Totals, keep_top};
 use crate::units::{Comm, Cpu};
+use crate::wakeup::Wakeup;
 
 /// Decisions that may wait for their recorded choice at a time. A queued wakeup tells its choice when the target gets
 /// to it, milliseconds later at most; a whole machine's worth of those fits many times over.
@@ -53,8 +54,19 @@ pub struct Row {
     pub wrong: Vec<bool>,
     /// For each patched implementation, against the baseline.
     pub verdicts: Vec<Verdict>,
-    /// Whether an assumed or unknown sync flag made no difference to any implementation.
-    pub sync_insensitive: bool,
+    /// Inputs that are assumed or unknown, were tried with every value, and made no difference to any implementation.
+    pub insensitive: Inputs,
+    /// What the baseline and the patched implementations read, the insensitive inputs included.
+    pub used: Used,
+}
+
+/// Inputs read, and how well they are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Used {
+    /// Read.
+    pub read: Inputs,
+    /// Of those, what was derived, assumed, unknown.
+    pub known: Provenance,
 }
 
 /// An implementation and what it is here.
@@ -172,19 +184,24 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
         let watched = self.watch == Some(recorded.number);
         let mut walks = Vec::new();
         let mut decisions = Vec::with_capacity(self.contestants.len());
-        let mut sync_insensitive = is_sync_open(recorded);
+        let mut insensitive = Inputs::SYNC | Inputs::WAKEE_FLIPS;
+        let mut used = Used::default();
         for one in &mut self.contestants {
             let mut walk = watched.then(Walk::default);
-            let (decision, insensitive) = decide(one.implementation.as_mut(), state, recorded, walk.as_mut());
-            sync_insensitive &= insensitive;
-            decisions.push(decision);
+            let decided = decide(one.implementation.as_mut(), state, recorded, walk.as_mut());
+            if one.role != Role::Recorded {
+                insensitive &= decided.insensitive;
+                used.read |= decided.decision.read;
+                used.known |= decided.leaned_on;
+            }
+            decisions.push(decided.decision);
             walks.extend(walk);
         }
         let counts = self.filter.passes(recorded.ts_ns, recorded.pid, &recorded.comm, recorded.wakeup.this_cpu);
         if !counts && !watched {
             return;
         }
-        let row = self.judge(state, *recorded, decisions, sync_insensitive);
+        let row = self.judge(state, *recorded, decisions, insensitive, used);
         if watched {
             self.explained = Some(Explained { state: state.clone(), row: row.clone(), walks });
         }
@@ -199,7 +216,14 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
         }
     }
 
-    fn judge(&self, state: &State, recorded: RecordedWakeup, decisions: Vec<Decision>, sync_insensitive: bool) -> Row {
+    fn judge(
+        &self,
+        state: &State,
+        recorded: RecordedWakeup,
+        decisions: Vec<Decision>,
+        insensitive: Inputs,
+        used: Used,
+    ) -> Row {
         let cpus_ptr = &state.tasks[recorded.wakeup.p].cpus_ptr;
         let of = |role| self.contestants.iter().zip(&decisions).filter(move |(one, _)| one.role == role);
         let verdicts = match of(Role::Baseline).next() {
@@ -209,7 +233,7 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
             None => Vec::new(),
         };
         let wrong = decisions.iter().map(|decision| decision.is_outside(cpus_ptr)).collect();
-        Row { recorded, choice: Choice::default(), decisions, wrong, verdicts, sync_insensitive }
+        Row { recorded, choice: Choice::default(), decisions, wrong, verdicts, insensitive, used }
     }
 
     fn settle(&mut self, number: u64, choice: Choice) {
@@ -237,7 +261,8 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
     fn count(&mut self, row: &Row) {
         let kind = row.recorded.wakeup.kind;
         *self.totals.decisions.of(kind) += 1;
-        self.totals.sync_insensitive += u64::from(row.sync_insensitive);
+        self.totals.sync_insensitive += u64::from(row.insensitive.contains(Inputs::SYNC));
+        self.totals.wide_insensitive += u64::from(row.insensitive.contains(Inputs::WAKEE_FLIPS));
         match row.choice.cpu() {
             Some(cpu) => self.totals.always_prev.of(kind).add(cpu == row.recorded.wakeup.prev_cpu),
             None => *self.totals.choice_unknown.of(kind) += 1,
@@ -254,14 +279,7 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
 
     /// The worst of the baseline and the patched ones: they are what is compared.
     fn count_inputs(&mut self, row: &Row) {
-        let compared = self.contestants.iter().zip(&row.decisions).filter(|(one, _)| one.role != Role::Recorded);
-        let (mut read, mut known) = (Inputs::empty(), Provenance::TRACED);
-        for (_, decision) in compared {
-            read |= decision.read;
-            known |= decision.leaned_on;
-        }
-        // A flag that makes no difference is not leaned on, but that does not make it traced.
-        known |= row.recorded.wakeup.known.of(read & Inputs::SYNC);
+        let Used { read, known } = row.used;
         for bit in read {
             let Some(usage) = self.usage.get_mut(bit.bits().trailing_zeros() as usize) else { continue };
             if known.unknown.contains(bit) {
@@ -320,29 +338,52 @@ fn is_sync_open(recorded: &RecordedWakeup) -> bool {
     (known.assumed | known.unknown).contains(Inputs::SYNC)
 }
 
-/// Decides, and where the sync flag is open tries the other value first: if nothing changes, it was not leaned on.
+/// A decision, and what is open about it.
+struct Decided {
+    /// It leans only on what makes a difference.
+    decision: Decision,
+    /// What it read besides, too.
+    leaned_on: Provenance,
+    /// What was open and makes no difference.
+    insensitive: Inputs,
+}
+
+/// Decides, and where the sync flag or the wakee flips are open tries all their values first: what changes nothing was not
+/// leaned on.
 fn decide(
     implementation: &mut dyn Implementation,
     state: &State,
     recorded: &RecordedWakeup,
     walk: Option<&mut Walk>,
-) -> (Decision, bool) {
+) -> Decided {
     let wakeup = &recorded.wakeup;
-    if !is_sync_open(recorded) {
-        return (implementation.select_task_rq(state, wakeup, walk), false);
-    }
-    let flipped = crate::wakeup::Wakeup { sync: !wakeup.sync, ..*wakeup };
-    let other = implementation.peek(state, &flipped, None);
+    let flipped = Wakeup { sync: !wakeup.sync, ..*wakeup };
+    let other_sync = is_sync_open(recorded).then(|| implementation.peek(state, &flipped, None));
+    let wide = implementation.peek_wide(state, wakeup);
+    let both = if other_sync.is_some() && wide.is_some() { implementation.peek_wide(state, &flipped) } else { None };
     let mut decision = implementation.select_task_rq(state, wakeup, walk);
-    let insensitive = other.class_cpu == decision.class_cpu && other.final_cpu == decision.final_cpu;
-    if insensitive {
-        decision.leaned_on.set_traced(Inputs::SYNC);
-    } else {
-        // The walk with this value may never have looked at the flag, and yet it decides.
-        decision.read |= Inputs::SYNC;
-        decision.leaned_on |= wakeup.known.of(Inputs::SYNC);
+    let is_same = |other: &Decision| other.class_cpu == decision.class_cpu && other.final_cpu == decision.final_cpu;
+    let sync_matters = !other_sync.iter().all(is_same);
+    let wide_matters = !wide.iter().flatten().all(is_same);
+    let both_matter = !both.iter().flatten().all(is_same);
+    let mut leaned_on = decision.leaned_on;
+    let mut insensitive = Inputs::empty();
+    if other_sync.is_some() {
+        leaned_on |= wakeup.known.of(decision.read & Inputs::SYNC);
+        if sync_matters || both_matter {
+            // The walk with this value may never have looked at the flag, and yet it decides.
+            decision.read |= Inputs::SYNC;
+            leaned_on |= wakeup.known.of(Inputs::SYNC);
+        } else {
+            insensitive |= Inputs::SYNC;
+        }
     }
-    (decision, insensitive)
+    if wide.is_some() && !wide_matters && !both_matter {
+        insensitive |= Inputs::WAKEE_FLIPS;
+    }
+    decision.leaned_on = leaned_on;
+    decision.leaned_on.set_traced(insensitive);
+    Decided { decision, leaned_on, insensitive }
 }
 
 fn count_column(column: &mut Column, row: &Row, decision: &Decision, wrong: bool) {

@@ -17,12 +17,14 @@ struct Mock {
     cpu: u16,
     sync_cpu: u16,
     leaned_on: Provenance,
+    /// What it chooses if wake_wide() holds; `None`: its wakee flips are known.
+    wide_cpu: Option<u16>,
     log: Arc<Mutex<Vec<String>>>,
 }
 
 impl Mock {
     fn new(name: &'static str, cpu: u16) -> Self {
-        Self { name, cpu, sync_cpu: cpu, leaned_on: Provenance::TRACED, log: Arc::default() }
+        Self { name, cpu, sync_cpu: cpu, leaned_on: Provenance::TRACED, wide_cpu: None, log: Arc::default() }
     }
 
     fn is(self, role: Role) -> Contestant {
@@ -46,6 +48,12 @@ impl Implementation for Mock {
     fn select_task_rq(&mut self, state: &State, wakeup: &Wakeup, walk: Option<&mut Walk>) -> Decision {
         self.log.lock().expect("one thread").push(format!("select sync={}", wakeup.sync));
         self.peek(state, wakeup, walk)
+    }
+
+    fn peek_wide(&mut self, state: &State, wakeup: &Wakeup) -> Option<[Decision; 2]> {
+        let narrow = self.peek(state, wakeup, None);
+        let wide = Cpu(self.wide_cpu?);
+        Some([narrow, Decision { class_cpu: wide, final_cpu: wide, ..narrow }])
     }
 
     fn peek(&mut self, _state: &State, wakeup: &Wakeup, _walk: Option<&mut Walk>) -> Decision {
@@ -195,6 +203,57 @@ fn an_open_sync_flag_counts_only_where_it_decides() {
     assert_eq!(*log.lock().expect("one thread"), ["select sync=false", "select sync=false"], "trying leaves no trace");
     let sync = totals.inputs.iter().find(|input| input.input == "sync").expect("was read");
     assert_eq!((sync.traced, sync.assumed, sync.unknown), (0, 1, 1));
+}
+
+#[test]
+fn open_wakee_flips_count_only_where_wake_wide_decides() {
+    let flips = Provenance { unknown: Inputs::WAKEE_FLIPS, ..Provenance::TRACED };
+    let mock = |wide_cpu| Mock { leaned_on: flips, wide_cpu: Some(wide_cpu), ..Mock::new("b", 0) };
+    let notices = [Notice::Wakeup(recorded(1)), chosen(1, 0)];
+    let verdicts = |wide_cpu| {
+        let contestants = vec![mock(0).is(Role::Baseline), mock(wide_cpu).is(Role::Patched)];
+        let (totals, _) = replay(contestants, Filter::default(), &notices);
+        (totals.wide_insensitive, totals.comparisons[0].verdicts.wakeups)
+    };
+    let (insensitive, same) = verdicts(0);
+    assert_eq!((insensitive, same.same.known, same.unknown), (1, 1, 0));
+    let (insensitive, open) = verdicts(3);
+    assert_eq!((insensitive, open.same.known, open.unknown), (0, 0, 1));
+}
+
+#[test]
+fn sync_and_wakee_flips_are_tried_together() {
+    // Each alone changes nothing; sync and wide together do.
+    struct Both(Mock);
+    impl Implementation for Both {
+        fn name(&self) -> &str {
+            self.0.name()
+        }
+        fn reads(&self) -> Inputs {
+            self.0.reads()
+        }
+        fn step(&mut self, _state: &State, _step: &Step) {}
+        fn select_task_rq(&mut self, state: &State, wakeup: &Wakeup, walk: Option<&mut Walk>) -> Decision {
+            self.0.select_task_rq(state, wakeup, walk)
+        }
+        fn peek(&mut self, state: &State, wakeup: &Wakeup, walk: Option<&mut Walk>) -> Decision {
+            self.0.peek(state, wakeup, walk)
+        }
+        fn peek_wide(&mut self, state: &State, wakeup: &Wakeup) -> Option<[Decision; 2]> {
+            let [narrow, wide] = self.0.peek_wide(state, wakeup)?;
+            Some([narrow, if wakeup.sync { wide } else { narrow }])
+        }
+    }
+    let mock =
+        Mock { leaned_on: Provenance { unknown: Inputs::WAKEE_FLIPS, ..Provenance::TRACED }, ..Mock::new("b", 0) };
+    let both = Both(Mock { wide_cpu: Some(3), ..mock });
+    let mut open = recorded(1);
+    open.wakeup.known.set_assumed(Inputs::SYNC);
+    let contestants =
+        vec![Mock::new("a", 0).is(Role::Baseline), Contestant { role: Role::Patched, implementation: Box::new(both) }];
+    let (totals, _) = replay(contestants, Filter::default(), &[Notice::Wakeup(open), chosen(1, 0)]);
+    assert_eq!((totals.sync_insensitive, totals.wide_insensitive), (0, 0));
+    assert_eq!(totals.comparisons[0].verdicts.wakeups.unknown, 1);
 }
 
 #[test]

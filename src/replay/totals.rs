@@ -444,6 +444,8 @@ pub struct Totals {
     pub choice_unknown: ByKind<u64>,
     /// Decisions in which an assumed or unknown sync flag makes no difference to any implementation.
     pub sync_insensitive: u64,
+    /// Decisions in which assumed or unknown wakee flips make no difference to any implementation.
+    pub wide_insensitive: u64,
     /// Use of inputs by the baseline and the patched implementations (the worst of them counts).
     pub inputs: Vec<InputUse>,
     /// The implementations: the baseline, the patched ones, the model of the recorded kernel.
@@ -481,6 +483,7 @@ impl Totals {
         other.not_selected.iter().for_each(|(&why, n)| *self.not_selected.entry(why).or_default() += n);
         self.choice_unknown += other.choice_unknown;
         self.sync_insensitive += other.sync_insensitive;
+        self.wide_insensitive += other.wide_insensitive;
         for theirs in &other.inputs {
             let at = self.inputs.iter().position(|ours| ours.input == theirs.input).unwrap_or_else(|| {
                 self.inputs.push(InputUse { input: theirs.input.clone(), ..InputUse::default() });

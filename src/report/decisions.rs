@@ -27,7 +27,8 @@ struct Line<'a> {
     sync: bool,
     #[serde(skip_serializing_if = "Lean::is_empty")]
     open_inputs: Lean,
-    sync_insensitive: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    insensitive: Vec<String>,
     recorded: RecordedChoice,
     decisions: Vec<One<'a>>,
     verdicts: Vec<Judged<'a>>,
@@ -106,7 +107,7 @@ pub fn line(file: &str, row: &Row, contestants: &[Contestant]) -> String {
         in_task: wakeup.in_task,
         sync: wakeup.sync,
         open_inputs: Lean::of(wakeup.known),
-        sync_insensitive: row.sync_insensitive,
+        insensitive: input_names(row.insensitive).collect(),
         recorded: RecordedChoice { class_cpu: row.choice.class_cpu, final_cpu: row.choice.final_cpu },
         decisions: (contestants.iter().zip(&row.decisions).zip(&row.wrong))
             .map(|((one, decision), &wrong)| one_decision(row, one, decision, wrong))

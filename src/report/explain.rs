@@ -175,8 +175,11 @@ fn decisions(row: &Row, names: &Names, setup: &Setup) -> String {
     for ((spec, _), verdict) in patched.zip(&row.verdicts) {
         out += &indented(2, &format!("{spec}: {}", verdict_text(verdict)));
     }
-    if row.sync_insensitive {
+    if row.insensitive.contains(Inputs::SYNC) {
         out += "  sync or not, every implementation decides the same\n";
+    }
+    if row.insensitive.contains(Inputs::WAKEE_FLIPS) {
+        out += "  wake_wide() or not, every implementation decides the same\n";
     }
     out
 }

@@ -159,9 +159,10 @@ fn decisions(totals: &Totals) -> String {
     for (name, n) in apart.into_iter().filter(|&(_, n)| n > 0) {
         rows.push(vec![name.to_owned(), count(n), String::new()]);
     }
-    if totals.sync_insensitive > 0 {
-        let share = percent(totals.sync_insensitive, totals.decisions.sum());
-        rows.push(vec!["the same, sync or not".to_owned(), count(totals.sync_insensitive), share]);
+    let insensitive =
+        [("the same, sync or not", totals.sync_insensitive), ("the same, wake_wide() or not", totals.wide_insensitive)];
+    for (name, n) in insensitive.into_iter().filter(|&(_, n)| n > 0) {
+        rows.push(vec![name.to_owned(), count(n), percent(n, totals.decisions.sum())]);
     }
     section("decisions") + &columns(2, &[Align::Left, Align::Right, Align::Right], &rows)
 }
