@@ -50,11 +50,29 @@ impl Progress for Bars {
             if let Ok(style) = style {
                 bar.set_style(style);
             }
-            bar.with_message(file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default())
+            bar.with_message(name(file))
         });
         bar.set_position(events);
         if events >= all {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// The last two parts of a path: recordings are often `NAME/trace.dat`.
+fn name(file: &Path) -> String {
+    let parts: Vec<_> = file.iter().rev().take(2).collect();
+    let path: PathBuf = parts.into_iter().rev().collect();
+    path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_named_by_what_tells_recordings_apart() {
+        assert_eq!(name(Path::new("/a/b/numa80/trace.dat")), "numa80/trace.dat");
+        assert_eq!(name(Path::new("trace.dat")), "trace.dat");
     }
 }

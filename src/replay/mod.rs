@@ -10,6 +10,7 @@ pub mod outcome;
 pub mod recording;
 pub mod run;
 pub mod setup;
+pub mod tally;
 pub mod totals;
 
 pub use driver::{Choice, Contestant, Driver, Explained, Finished, Row};
