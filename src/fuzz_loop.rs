@@ -74,6 +74,11 @@ pub struct Outcome {
 
 /// Case `number` of seed `seed`.
 pub fn case(seed: u64, number: u64) -> Case {
+    Case::from_dna(&dna(seed, number))
+}
+
+/// The bytes of case `number` of seed `seed`.
+pub fn dna(seed: u64, number: u64) -> Vec<u8> {
     let mut rng = oorandom::Rand64::new(u128::from(seed) << 64 | u128::from(number));
     // Most cases are short: an oracle speaks at the first fault, and a short case is quickly played.
     let events = match rng.rand_u64() % 16 {
@@ -82,8 +87,9 @@ pub fn case(seed: u64, number: u64) -> Case {
         _ => 1 + rng.rand_u64() % 200,
     };
     let len = Case::dna_len(events as usize);
-    let bytes: Vec<u8> = (0..len.div_ceil(8)).flat_map(|_| rng.rand_u64().to_le_bytes()).collect();
-    Case::from_dna(&bytes[..len])
+    let mut bytes: Vec<u8> = (0..len.div_ceil(8)).flat_map(|_| rng.rand_u64().to_le_bytes()).collect();
+    bytes.truncate(len);
+    bytes
 }
 
 /// Every oracle on one case, those of the whole case included.

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
     use crate::fair::WalkStep;
     use crate::fuzz_loop::{self, Plan};
-    use crate::oracle::Options;
+    use crate::oracle::{Options, attempt};
     use crate::topology::Topology;
     use crate::wakeup::WakeKind;
 
@@ -191,5 +191,17 @@ mod tests {
     fn the_canary_is_caught() {
         let speakers = speakers(off_by_one);
         assert!(!speakers.is_empty());
+    }
+
+    /// A fuzzer without seeds begins with a few bytes.
+    #[test]
+    fn the_canary_is_caught_by_short_inputs() {
+        let mut rng = oorandom::Rand32::new(5);
+        let caught = (0..3_000).position(|n| {
+            let bytes: Vec<u8> = (0..1 + n % 24).map(|_| rng.rand_u32() as u8).collect();
+            let case = Case::from_dna(&bytes);
+            attempt(&case, &["v5.11"], &Planted(off_by_one), Options::default()).is_err()
+        });
+        assert!(caught.is_some());
     }
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use crate::fair::model::Model;
 use crate::fair::spec::{ModelSpec, SpecError};
-use crate::fair::{Decision, Exit, Implementation, Step, Walk};
+use crate::fair::{Decision, Exit, Hidden, Implementation, Step, Walk};
 use crate::machine::State;
 use crate::oracle::quiet::quietly;
-use crate::oracle::{Finding, INVARIANTS, TWINS, Trial, Twin, effects};
+use crate::oracle::{Finding, INVARIANTS, TWINS, Trial, Twin, effects, explained};
 use crate::scenario::{Case, CaseError, Played, Player, World};
 use crate::units::Cpu;
 use crate::wakeup::Wakeup;
@@ -37,7 +37,7 @@ impl Maker for Models {
         model.hidden.clock.mask_op_ns = settings.mask_op_ns;
         model.hidden.sysctl_sched_preferred = settings.sched_preferred;
         model.hidden.sysctl_sched_allowed = settings.sched_allowed;
-        Ok(Side { name: name.to_owned(), spec: Some(spec), implementation: Box::new(model) })
+        Ok(Side { name: name.to_owned(), spec: Some(*model.spec()), implementation: Box::new(model) })
     }
 }
 
@@ -45,7 +45,7 @@ impl Maker for Models {
 pub struct Side {
     /// Its name, without the case's switches.
     pub name: String,
-    /// Its spec, where it is a model.
+    /// Its spec with the case's switches, where it is a model.
     pub spec: Option<ModelSpec>,
     /// Itself.
     pub implementation: Box<dyn Implementation>,
@@ -129,6 +129,8 @@ const EFFECTS_CPUS_MAX: usize = 16;
 struct Judge {
     sides: Vec<Side>,
     walks: Vec<Walk>,
+    /// Hidden state of each before the decision, on small machines.
+    befores: Vec<Option<Hidden>>,
     twins: Vec<(usize, usize, &'static Twin)>,
     options: Options,
     event: usize,
@@ -157,7 +159,8 @@ pub fn try_case<S: AsRef<str>>(
         .filter(|(_, _, twin)| (twin.when)(case))
         .collect();
     let walks = vec![Walk::default(); sides.len()];
-    let mut judge = Judge { sides, walks, twins, options, event: 0, tally: Tally::default() };
+    let befores = vec![None; sides.len()];
+    let mut judge = Judge { sides, walks, befores, twins, options, event: 0, tally: Tally::default() };
     world.begin(&mut judge)?;
     for (at, event) in case.events.iter().enumerate() {
         judge.event = at + 1;
@@ -206,6 +209,7 @@ impl Player for Judge {
             let result = twin.check((&decisions[a], &self.walks[a]), (&decisions[b], &self.walks[b]));
             result.map_err(|finding| placed(*finding, self.event))?;
         }
+        self.explained(state, wakeup, &decisions)?;
         let first = decisions[0];
         for (at, other) in decisions.iter().enumerate().skip(1) {
             if (first.class_cpu, first.exit) != (other.class_cpu, other.exit) {
@@ -223,6 +227,22 @@ impl Player for Judge {
 }
 
 impl Judge {
+    /// Every two bare releases, where hidden state is at hand.
+    fn explained(&self, state: &State, wakeup: &Wakeup, decisions: &[Decision]) -> Result<(), Box<Finding>> {
+        let side = |at: usize| {
+            let spec = self.sides[at].spec.as_ref().filter(|spec| spec.info().name == self.sides[at].name)?;
+            Some(explained::Side { spec, before: self.befores[at].as_ref()?, decision: &decisions[at] })
+        };
+        for a in 0..decisions.len() {
+            for b in a + 1..decisions.len() {
+                if let (Some(a), Some(b)) = (side(a), side(b)) {
+                    explained::explained(state, wakeup, a, b).map_err(|finding| placed(*finding, self.event))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// One implementation's decision, with every invariant put to it.
     fn ask(&mut self, at: usize, state: &State, wakeup: &Wakeup) -> Result<Decision, Box<Finding>> {
         let (event, known_seen) = (self.event, &mut self.tally.known);
@@ -246,6 +266,7 @@ impl Judge {
         if let (Some(before), Some(after)) = (&before, side.implementation.hidden()) {
             effects(&trial, before, after).map_err(|finding| placed(*finding, event))?;
         }
+        self.befores[at] = before;
         for (_, check) in INVARIANTS {
             match check(&trial) {
                 Ok(()) => {}

@@ -20,6 +20,7 @@
 //! | `faults` | invariant | no run queue beyond nr_cpu_ids |
 //! | `determinism` | invariant | asked again, with and without a record of the walk: the same answer |
 //! | `twins` | differential | two implementations that a listed reason makes equal are equal |
+//! | `explained` | differential | where two releases differ, a change on the list between them can matter |
 //! | `relabel` | metamorphic | numbers of CPUs spread with their order kept change nothing but the numbers |
 //! | `replay` | metamorphic | the case played again goes the same way |
 //! | `panic` | | nothing panics |
@@ -27,6 +28,7 @@
 pub mod canary;
 mod conserve;
 mod effects;
+pub mod explained;
 mod invariants;
 mod judge;
 mod known;
@@ -42,6 +44,7 @@ use crate::machine::State;
 use crate::wakeup::Wakeup;
 
 pub use effects::effects;
+
 pub use invariants::INVARIANTS;
 pub use judge::{Maker, Models, Options, Side, Tally, Trouble, attempt, try_case};
 pub use known::{KNOWN, KnownBug};

@@ -73,7 +73,7 @@ pub const FAMILIES: &[&[&str]] = &[
         "v5.11+fix-cpus-ptr",
         "v5.11+mel-v2",
     ],
-    &["v6.1", "v6.1:SIS_PROP:NO_SIS_UTIL", "v5.11:NO_WA_WEIGHT", "v5.11:NO_WA_WEIGHT:NO_WA_BIAS"],
+    &["v6.1", "v5.11", "v6.1:SIS_PROP:NO_SIS_UTIL", "v5.11:NO_WA_WEIGHT", "v5.11:NO_WA_WEIGHT:NO_WA_BIAS"],
     &["v5.2", "v5.2+soft-affinity", "v5.2+soft-affinity+tunables", "v5.10"],
     &["v6.12", "v6.12.117", "v7.3", "v6.1"],
 ];

@@ -5,8 +5,9 @@
 //! machine 24 │ LLCs 8×2 │ CPUs 32×4 │ tasks 16×16 │ events 8 each, to the end
 //! ```
 //!
-//! So a small edit of the bytes is a small change of the case, and bytes cut off or added at the end are events. What a
-//! short input lacks counts as zeroes, which mean the plainest choice everywhere.
+//! So a small edit of the bytes is a small change of the case, and bytes cut off or added at the end are events. Zeroes
+//! mean the plainest choice everywhere. An input too short for one event is read again and again, its bits turned each
+//! time, so that a fuzzer that begins with few bytes sees more than the plainest cases.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 
@@ -27,13 +28,19 @@ pub struct Dna {
 
 impl Dna {
     fn read(u: &mut Unstructured<'_>) -> Result<Self> {
+        let short = u.len() < Case::dna_len(1);
+        let long = if short { turned(u.bytes(u.len())?) } else { Vec::new() };
+        if short { Self::split(&mut Unstructured::new(&long)) } else { Self::split(u) }
+    }
+
+    fn split(u: &mut Unstructured<'_>) -> Result<Self> {
         let mut dna =
             Self { machine: [0; 24], llcs: [[0; 2]; 8], cpus: [[0; 4]; 32], tasks: [[0; 16]; 16], events: Vec::new() };
         u.fill_buffer(&mut dna.machine)?;
         u.fill_buffer(dna.llcs.as_flattened_mut())?;
         u.fill_buffer(dna.cpus.as_flattened_mut())?;
         u.fill_buffer(dna.tasks.as_flattened_mut())?;
-        while dna.events.is_empty() || (!u.is_empty() && dna.events.len() < EVENTS_MAX) {
+        while !u.is_empty() && dna.events.len() < EVENTS_MAX {
             let mut event = [0; EVENT];
             u.fill_buffer(&mut event)?;
             dna.events.push(event);
@@ -46,6 +53,16 @@ impl Dna {
         let turn = (number / self.cpus.len()) as u8;
         self.cpus[number % self.cpus.len()].map(|byte| byte ^ turn.wrapping_mul(0x9d))
     }
+}
+
+/// Genes for up to eight events from fewer bytes: these over and over, all bits of a byte turned by one more each time.
+fn turned(bytes: &[u8]) -> Vec<u8> {
+    let events = 1 + bytes.len() % 8;
+    let byte = |i: usize| match bytes.len() {
+        0 => 0,
+        n => bytes[i % n].rotate_left((i / n) as u32 % 8),
+    };
+    (0..Case::dna_len(events)).map(byte).collect()
 }
 
 /// Choices made from the bytes of one gene.
@@ -151,6 +168,15 @@ mod tests {
         assert!(differ <= 1, "{differ} events changed");
         let shorter = Case::from_dna(&dna[..Case::dna_len(19)]);
         assert_eq!(shorter.events, case.events[..19]);
+    }
+
+    #[test]
+    fn short_inputs_make_rich_cases() {
+        let cases = (0..300).map(|seed| Case::from_dna(&bytes(seed, 1 + seed as usize % 24)));
+        let rich =
+            cases.filter(|case| case.machine.present().weight() > 1 && case.tasks.len() > 1 && case.decisions() > 1);
+        let rich = rich.count();
+        assert!(rich > 150, "{rich}");
     }
 
     #[test]

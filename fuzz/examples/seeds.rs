@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Writes the seeds of the fuzz targets anew: `cargo run --manifest-path fuzz/Cargo.toml --example seeds`.
+//!
+//! `wakeup`: cases of a fixed seed, short and long. `trace_reader`: a small file of each shape that is written. The canary
+//! has none: it is caught from nothing.
+
+use std::fs;
+use std::io::Cursor;
+use std::path::Path;
+
+use sisdiff::fuzz_loop;
+use tracecmd_parse::write::{Shape, TraceWriter};
+use tracecmd_parse::{Compression, Endian};
+
+#[path = "../../tracecmd-parse/tests/common/model.rs"]
+#[allow(dead_code)]
+mod model;
+#[path = "../../tracecmd-parse/tests/common/random.rs"]
+#[allow(dead_code)]
+mod random;
+
+type Error = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Error> {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds");
+    fs::create_dir_all(seeds.join("wakeup"))?;
+    for number in 0..16 {
+        fs::write(seeds.join("wakeup").join(format!("case-{number:02}")), fuzz_loop::dna(1, number))?;
+    }
+    let folder = seeds.join("trace_reader");
+    fs::create_dir_all(&folder)?;
+    let shapes = [
+        ("v6", 6, Endian::Little, 8, Compression::None),
+        ("v6-big-32", 6, Endian::Big, 4, Compression::None),
+        ("v7", 7, Endian::Little, 8, Compression::None),
+        ("v7-zlib", 7, Endian::Little, 8, Compression::Zlib),
+        ("v7-zstd-big-32", 7, Endian::Big, 4, Compression::Zstd),
+    ];
+    for (name, version, endian, long_size, compression) in shapes {
+        let shape = Shape { version, endian, long_size, page_size: 512, compression };
+        fs::write(folder.join(format!("{name}.dat")), trace(&shape)?)?;
+    }
+    Ok(())
+}
+
+/// Two CPUs, two buffers, every kind of record.
+fn trace(shape: &Shape) -> Result<Vec<u8>, Error> {
+    let head = tracecmd_parse::write::Head { cpustat: Vec::new(), ..model::head(2) };
+    let mut writer = TraceWriter::new(Cursor::new(Vec::new()), shape, &head, &["inst"])?;
+    for buffer in ["", "inst"] {
+        writer.start_buffer(buffer)?;
+        for cpu in 0..2 {
+            writer.start_cpu(cpu)?;
+            writer.lost(Some(3))?;
+            writer.event(1_000, &model::tick(shape.endian, 7, 1))?;
+            writer.discarded(1_100, 8)?;
+            writer.event(1 << 30, &model::blob(shape.endian, 7, 20))?;
+            writer.event(1 << 31, &model::blob(shape.endian, 7, 120))?;
+        }
+    }
+    Ok(writer.finish()?.into_inner())
+}
