@@ -345,7 +345,8 @@ pub(crate) fn node_is<R: Recorder>(e: &Env<'_, R>, cpu: Option<Cpu>, nid: i32) -
 pub(crate) fn note_group<R: Recorder>(e: &mut Env<'_, R>, group: &Group, sgs: &SgLbStats) {
     let SgLbStats { group_type, idle_cpus, group_util, avg_load, .. } = sgs;
     e.check(*group_type == GroupType::HasSpare, || {
-        format!("group {}: {group_type:?}, {idle_cpus} idle, util {group_util}, avg_load {avg_load}", group.span)
+        let figures = format!("{idle_cpus} idle, util {group_util}, avg_load {avg_load}");
+        format!("group {} ({group_type:?}, {figures}) has spare capacity", group.span)
     });
 }
 

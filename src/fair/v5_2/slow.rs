@@ -115,7 +115,8 @@ pub fn find_idlest_group<R: Recorder>(
         avg_load = avg_load.wrapping_mul(1024) / group.capacity.max(1);
         runnable_load = runnable_load.wrapping_mul(1024) / group.capacity.max(1);
         e.check(local_group, || {
-            format!("group {}: runnable {runnable_load}, load {avg_load}, spare {max_spare_cap}; local", group.span)
+            let figures = format!("runnable {runnable_load}, load {avg_load}, spare {max_spare_cap}");
+            format!("group {} ({figures}) is the local one", group.span)
         });
 
         if local_group {
