@@ -52,6 +52,8 @@ pub struct Row {
     pub decisions: Vec<Decision>,
     /// For each decision, whether it is outside of the wakee's affinity.
     pub wrong: Vec<bool>,
+    /// How well the wakee's affinity is known: what `wrong` rests on.
+    pub affinity: Class,
     /// For each patched implementation, against the baseline.
     pub verdicts: Vec<Verdict>,
     /// Inputs that are assumed or unknown, were tried with every value, and made no difference to any implementation.
@@ -97,6 +99,7 @@ pub struct Driver<F> {
     comms: Vec<BTreeMap<Comm, (u64, u64)>>,
     pending: VecDeque<Held>,
     facts: u64,
+    assumed: Inputs,
     watch: Option<u64>,
     explained: Option<Explained>,
     on_row: F,
@@ -134,10 +137,16 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
             usage: Default::default(),
             pending: VecDeque::new(),
             facts: 0,
+            assumed: Inputs::empty(),
             watch: None,
             explained: None,
             on_row,
         }
+    }
+
+    /// Declares that nothing tells `inputs` of the recorded kernel: they are assumed wherever they are read.
+    pub fn assume(&mut self, inputs: Inputs) {
+        self.assumed = inputs;
     }
 
     /// Keeps the state and the walks of wakeup `number`.
@@ -188,7 +197,8 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
         let mut used = Used::default();
         for one in &mut self.contestants {
             let mut walk = watched.then(Walk::default);
-            let decided = decide(one.implementation.as_mut(), state, recorded, walk.as_mut());
+            let mut decided = decide(one.implementation.as_mut(), state, recorded, walk.as_mut());
+            decided.assume(self.assumed);
             if one.role != Role::Recorded {
                 insensitive &= decided.insensitive;
                 used.read |= decided.decision.read;
@@ -224,7 +234,9 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
         insensitive: Inputs,
         used: Used,
     ) -> Row {
-        let cpus_ptr = &state.tasks[recorded.wakeup.p].cpus_ptr;
+        let wakee = &state.tasks[recorded.wakeup.p];
+        let cpus_ptr = &wakee.cpus_ptr;
+        let affinity = Class::of(wakee.known.of(Inputs::AFFINITY));
         let of = |role| self.contestants.iter().zip(&decisions).filter(move |(one, _)| one.role == role);
         let verdicts = match of(Role::Baseline).next() {
             Some((_, baseline)) => {
@@ -233,7 +245,7 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
             None => Vec::new(),
         };
         let wrong = decisions.iter().map(|decision| decision.is_outside(cpus_ptr)).collect();
-        Row { recorded, choice: Choice::default(), decisions, wrong, verdicts, insensitive, used }
+        Row { recorded, choice: Choice::default(), decisions, wrong, affinity, verdicts, insensitive, used }
     }
 
     fn settle(&mut self, number: u64, choice: Choice) {
@@ -261,6 +273,8 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
     fn count(&mut self, row: &Row) {
         let kind = row.recorded.wakeup.kind;
         *self.totals.decisions.of(kind) += 1;
+        self.totals.first.of(kind).get_or_insert(row.recorded.number);
+        *self.totals.affinity.of(kind).entry(row.affinity).or_default() += 1;
         self.totals.sync_insensitive += u64::from(row.insensitive.contains(Inputs::SYNC));
         self.totals.wide_insensitive += u64::from(row.insensitive.contains(Inputs::WAKEE_FLIPS));
         match row.choice.cpu() {
@@ -346,6 +360,19 @@ struct Decided {
     leaned_on: Provenance,
     /// What was open and makes no difference.
     insensitive: Inputs,
+}
+
+impl Decided {
+    /// What was read of `inputs` counts as assumed.
+    fn assume(&mut self, inputs: Inputs) {
+        let read = self.decision.read & inputs;
+        for known in [&mut self.decision.leaned_on, &mut self.leaned_on] {
+            let read = read - known.unknown;
+            if !read.is_empty() {
+                known.set_assumed(read);
+            }
+        }
+    }
 }
 
 /// Decides, and where the sync flag or the wakee flips are open tries all their values first: what changes nothing was not

@@ -95,7 +95,7 @@ type Sink<'a> = &'a mut dyn FnMut(&str, &Row, &[Contestant]) -> Result<(), Repla
 
 fn one(file: &Path, job: &Job<'_>, sink: Sink<'_>) -> Result<Outcome, ReplayError> {
     let source = Source::open(file, job.options.buffer.as_deref(), job.options.reader)?;
-    let Bench { mut machine, contestants, kernel, mut setup, notes } = Bench::new(&source, job.options)?;
+    let Bench { mut machine, contestants, kernel, assumed, mut setup, notes } = Bench::new(&source, job.options)?;
     let mut recording = source.describe()?;
     recording.kernel = kernel;
     recording.notes.extend(notes);
@@ -107,6 +107,7 @@ fn one(file: &Path, job: &Job<'_>, sink: Sink<'_>) -> Result<Outcome, ReplayErro
             failed = sink(&name, row, contestants).err();
         }
     });
+    driver.assume(assumed);
     source.walk(
         |event| {
             machine.apply(event, &mut |state, notice| driver.notice(state, &notice));
@@ -163,10 +164,11 @@ pub fn explain(
         Which::Number(number) => number,
         Which::Nearest { ts_ns, pid } => nearest(&source, options, ts_ns, pid)?,
     };
-    let Bench { mut machine, contestants, mut setup, .. } = Bench::new(&source, options)?;
+    let Bench { mut machine, contestants, assumed, mut setup, .. } = Bench::new(&source, options)?;
     let columns = contestants.iter().map(|one| (one.implementation.name().to_owned(), one.role)).collect();
     let mut driver = Driver::new(contestants, Filter::default(), |_, _| ());
     driver.watch(number);
+    driver.assume(assumed);
     let all = source.summary.events;
     source.walk(
         |event| {

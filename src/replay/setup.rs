@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::fair::{Model, ModelSpec, SchedFeat, model_of};
-use crate::machine::{Machine, MachineConfig};
+use crate::machine::{Inputs, Machine, MachineConfig};
 use crate::replay::driver::Contestant;
 use crate::replay::error::ReplayError;
 use crate::replay::outcome::{RecordedModel, Setup};
@@ -43,6 +43,8 @@ pub struct Bench {
     pub contestants: Vec<Contestant>,
     /// The recorded kernel's `uname -r`, by the recording or else by the topology snapshot.
     pub kernel: Option<String>,
+    /// Inputs that nothing tells of the recorded kernel, so that its release's defaults stand in for them.
+    pub assumed: Inputs,
     /// What the report says of it.
     pub setup: Setup,
     /// What else is worth a note.
@@ -91,7 +93,8 @@ impl Bench {
         let mut machine = Machine::new(topology, config);
         source.first_events.iter().for_each(|event| machine.prime(event));
         let kernel = kernel.map(str::to_owned);
-        Ok(Self { machine, contestants, kernel, setup, notes })
+        let assumed = if loaded.snapshot.features.is_empty() { Inputs::FEATURES } else { Inputs::empty() };
+        Ok(Self { machine, contestants, kernel, assumed, setup, notes })
     }
 }
 

@@ -253,6 +253,12 @@ impl InputUse {
 pub struct Totals {
     /// Decisions: calls of select_task_rq_fair().
     pub decisions: ByKind<u64>,
+    /// The first decision of each kind: what `explain --wakeup` takes. Not told in a sum over files.
+    #[serde(default)]
+    pub first: ByKind<Option<u64>>,
+    /// Decisions by how well the wakee's affinity was known: where it is assumed, no placement can be seen to be wrong.
+    #[serde(default)]
+    pub affinity: ByKind<BTreeMap<Class, u64>>,
     /// Wakings that led to none, by reason.
     pub not_selected: BTreeMap<Why, u64>,
     /// Decisions whose recorded choice the trace does not tell.
@@ -295,6 +301,9 @@ impl Totals {
     /// Adds the totals of file number `file`, replayed with the same baseline and patched implementations.
     pub fn absorb(&mut self, other: &Self, file: usize) {
         self.decisions += other.decisions;
+        for (kind, counts) in other.affinity.kinds() {
+            counts.iter().for_each(|(&class, n)| *self.affinity.of(kind).entry(class).or_default() += n);
+        }
         other.not_selected.iter().for_each(|(&why, n)| *self.not_selected.entry(why).or_default() += n);
         self.choice_unknown += other.choice_unknown;
         self.sync_insensitive += other.sync_insensitive;
