@@ -15,7 +15,7 @@ use sisdiff::replay::{Filter, Options, Outcome};
 use sisdiff::report::{decisions, text};
 
 /// Lines that a reviewer still reads.
-const LINES_MAX: usize = 70;
+const LINES_MAX: usize = 80;
 
 struct Silent;
 

@@ -22,9 +22,25 @@ pub struct Names {
     pub columns: Vec<(String, Role)>,
 }
 
+impl Names {
+    /// The same, where a compared implementation of the recorded release is told apart from that kernel's model.
+    fn told_apart(&self) -> Self {
+        let is_recorded = |spec: &String| self.columns.iter().any(|(own, role)| *role == Role::Recorded && own == spec);
+        let name = |(spec, role): &(String, Role)| match role {
+            Role::Baseline | Role::Patched if is_recorded(spec) => (format!("{spec}{FREE}"), *role),
+            _ => (spec.clone(), *role),
+        };
+        Self { columns: self.columns.iter().map(name).collect() }
+    }
+}
+
+/// Behind the name of an implementation of the recorded release that does not follow the probes.
+const FREE: &str = " (free)";
+
 /// The explanation in at most `width` columns.
 pub fn explain(file: &str, explained: &Explained, names: &Names, setup: &Setup, width: usize) -> String {
     let row = &explained.row;
+    let names = &names.told_apart();
     let kind = match row.recorded.wakeup.kind {
         WakeKind::Ttwu => "wakeup",
         WakeKind::Fork => "fork",
@@ -171,6 +187,9 @@ fn decisions(row: &Row, names: &Names, setup: &Setup) -> String {
         let lines = leaned.iter().enumerate().map(|(at, text)| vec![format!("{} leaned on", letter(at)), text.clone()]);
         columns(2, &align[..5], &rows) + &columns(2, &[Align::Left, Align::Wrap], &lines.collect::<Vec<_>>())
     };
+    if setup.facts > 0 && names.columns.iter().any(|(spec, _)| spec.ends_with(FREE)) {
+        out += "  (free): keeps hidden state of its own; (recorded kernel): follows the probes\n";
+    }
     let patched = names.columns.iter().filter(|(_, role)| *role == Role::Patched);
     for ((spec, _), verdict) in patched.zip(&row.verdicts) {
         out += &indented(2, &format!("{spec}: {}", verdict_text(verdict)));

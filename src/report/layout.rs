@@ -19,6 +19,11 @@ pub fn paint(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
+/// The heading of a section, with an empty line before it.
+pub fn section(title: &str) -> String {
+    format!("\n{}\n", paint(HEADING, title))
+}
+
 /// Alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {

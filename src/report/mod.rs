@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Comparisons → text and JSON. Pure functions; whoever calls prints.
 
+pub mod agreement;
 pub mod decisions;
 pub mod explain;
 pub mod fuzz;
@@ -8,6 +9,7 @@ pub mod json;
 pub mod layout;
 pub mod list;
 pub mod picture;
+pub mod placements;
 pub mod sis;
 pub mod text;
 pub mod walks;

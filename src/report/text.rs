@@ -4,10 +4,11 @@
 use std::fmt::Write;
 
 use crate::compare::{Class, Difference, Distance, Load, Outside};
-use crate::replay::totals::{Column, Comparison, Group, InputUse, Role, Totals, reason};
+use crate::replay::totals::{Column, Comparison, Group, InputUse, Totals, reason};
 use crate::replay::{Outcome, Setup};
-use crate::report::layout::{Align, BAD, FAINT, HEADING, columns, count, counted, indented, paint, percent};
+use crate::report::layout::{Align, FAINT, HEADING, columns, count, counted, paint, percent, section};
 use crate::report::sis::{self, Value};
+use crate::report::{agreement, placements};
 use crate::units::seconds;
 
 /// Differences that a report lists; the rest is summed up in a line.
@@ -54,10 +55,6 @@ pub fn sum(outcomes: &[Outcome], sum: &Totals) -> String {
 fn line(out: &mut String, text: &str) {
     out.push_str(text);
     out.push('\n');
-}
-
-fn section(title: &str) -> String {
-    format!("\n{}\n", paint(HEADING, title))
 }
 
 fn head(outcome: &Outcome) -> String {
@@ -142,8 +139,8 @@ fn totals(totals: &Totals, setup: &Setup, files: &[&str]) -> String {
     for comparison in &totals.comparisons {
         out += &self::comparison(totals, comparison, &setup.baseline, files);
     }
-    out += &wrong(totals);
-    out += &agreement(totals, setup);
+    out += &placements::wrong(totals);
+    out += &agreement::agreement(totals, setup);
     out
 }
 
@@ -155,9 +152,13 @@ fn decisions(totals: &Totals) -> String {
     for (&why, &n) in &totals.not_selected {
         row(&format!("  no decision: {}", reason(why)), n, wakings);
     }
-    let apart = [("fork decisions", totals.decisions.forks), ("exec decisions", totals.decisions.execs)];
-    for (name, n) in apart.into_iter().filter(|&(_, n)| n > 0) {
-        rows.push(vec![name.to_owned(), count(n), String::new()]);
+    let apart = [
+        ("fork decisions", totals.decisions.forks, totals.first.forks),
+        ("exec decisions", totals.decisions.execs, totals.first.execs),
+    ];
+    for (name, n, first) in apart.into_iter().filter(|&(_, n, _)| n > 0) {
+        let first = first.map(|number| format!("first #{number}")).unwrap_or_default();
+        rows.push(vec![name.to_owned(), count(n), first]);
     }
     let insensitive =
         [("the same, sync or not", totals.sync_insensitive), ("the same, wake_wide() or not", totals.wide_insensitive)];
@@ -305,69 +306,15 @@ fn counters(totals: &Totals, comparison: &Comparison) -> String {
     for ((name, from), (_, to)) in sis::rows(&baseline.sis).into_iter().zip(sis::rows(&patched.sis)) {
         row(name, from, to);
     }
-    row("idle checks", Value::Count(baseline.probes), Value::Count(patched.probes));
+    // The counters above are of wakeups: fork and exec take the slow path, whose idle checks are these too.
+    let others =
+        if totals.decisions.forks + totals.decisions.execs > 0 { "idle checks, forks too" } else { "idle checks" };
+    row(others, Value::Count(baseline.probes), Value::Count(patched.probes));
     let unknown = |column: &Column| column.classes.wakeups.get(&Class::Unknown).copied().unwrap_or(0);
     if unknown(baseline) + unknown(patched) > 0 {
-        row("on unknown inputs", Value::Count(unknown(baseline)), Value::Count(unknown(patched)));
+        row("wakeups, unknown inputs", Value::Count(unknown(baseline)), Value::Count(unknown(patched)));
     }
     format!("\n{}", columns(2, &[Align::Left, Align::Right, Align::Right, Align::Right], &rows))
-}
-
-/// Decisions outside of the wakee's affinity, whoever made them.
-fn wrong(totals: &Totals) -> String {
-    let mut out = String::new();
-    for column in totals.columns.iter().filter(|column| column.wrong.sum() > 0) {
-        let first = column.wrong_example.map(|number| format!("; the first is #{number}")).unwrap_or_default();
-        let text = format!(
-            "WRONG: {} put {} outside of cpus_ptr{first}",
-            column.spec,
-            counted(column.wrong.sum(), "task", "tasks")
-        );
-        line(&mut out, &paint(BAD, &text));
-    }
-    if out.is_empty() { out } else { format!("\n{out}") }
-}
-
-fn agreement(totals: &Totals, setup: &Setup) -> String {
-    if totals.always_prev.wakeups.of + totals.always_prev.forks.of + totals.always_prev.execs.of == 0 {
-        return section("agreement with the recorded kernel") + "  no recorded choice is known\n";
-    }
-    let mut rows = vec![["", "same", "of", "agree"].map(str::to_owned).to_vec()];
-    let mut row = |name: &str, share: crate::replay::totals::Share| {
-        if share.of > 0 {
-            rows.push(vec![name.to_owned(), count(share.same), count(share.of), percent(share.same, share.of)]);
-        }
-    };
-    let exact = setup.recorded.as_ref().is_some_and(|recorded| recorded.exact);
-    let mut example = None;
-    if let Some(model) = totals.recorded().filter(|_| exact) {
-        let wakeups = model.agreement.wakeups;
-        row(&format!("its model {}, wakeups", model.spec), wakeups.sum());
-        row("  all inputs known", wakeups.known);
-        row("  leaned on assumed inputs", wakeups.assumed);
-        row("  leaned on unknown inputs", wakeups.unknown);
-        row("its model, forks", model.agreement.forks.sum());
-        row("its model, execs", model.agreement.execs.sum());
-        example = model.disagreement_example;
-    }
-    row("trivially: always prev_cpu", totals.always_prev.wakeups);
-    for column in totals.columns.iter().filter(|column| column.role != Role::Recorded) {
-        row(&format!("compared here: {}", column.spec), column.agreement.wakeups.sum());
-    }
-    let mut out = section("agreement with the recorded kernel");
-    out += &columns(2, &[Align::Left, Align::Right, Align::Right, Align::Right], &rows);
-    if let Some(recorded) = setup.recorded.as_ref().filter(|recorded| !recorded.exact) {
-        let row = vec!["no fidelity".to_owned(), recorded.why.clone()];
-        out += &columns(2, &[Align::Left, Align::Wrap], &[row]);
-    }
-    if let Some(number) = example {
-        out += &indented(2, &format!("first disagreement with all inputs known: #{number}"));
-    }
-    let untold = totals.choice_unknown.sum();
-    if untold > 0 {
-        out += &indented(2, &format!("the choice is not recorded for {}", counted(untold, "decision", "decisions")));
-    }
-    out
 }
 
 /// A wakeup worth an `explain`: a wrong one, else of the largest group.
