@@ -307,3 +307,23 @@ fn a_watched_wakeup_keeps_its_state_and_gets_its_choice() {
     assert_eq!(explained.row.recorded.number, 2);
     assert_eq!((explained.row.choice.cpu(), explained.walks.len()), (Some(Cpu(3)), 1));
 }
+
+#[test]
+fn what_nothing_tells_of_the_kernel_is_assumed_where_it_is_read() {
+    let count = |inputs| {
+        let mut unsure = Mock::new("b", 0);
+        unsure.leaned_on.set_unknown(Inputs::IDLE);
+        let contestants = vec![Mock::new("a", 0).is(Role::Baseline), unsure.is(Role::Patched)];
+        let mut driver = Driver::new(contestants, Filter::default(), |_, _| ());
+        driver.assume(inputs);
+        let state = open_state();
+        [Notice::Wakeup(recorded(4)), chosen(4, 0)].iter().for_each(|notice| driver.notice(&state, notice));
+        let totals = driver.finish().totals;
+        assert_eq!((totals.first.wakeups, totals.first.forks), (Some(4), None));
+        totals.columns.into_iter().map(|column| column.classes.wakeups.into_keys().collect::<Vec<_>>()).collect()
+    };
+    let of = |inputs| -> Vec<Vec<Class>> { count(inputs) };
+    assert_eq!(of(Inputs::empty()), [[Class::Known], [Class::Unknown]]);
+    assert_eq!(of(Inputs::FEATURES), [[Class::Known], [Class::Unknown]], "not read");
+    assert_eq!(of(Inputs::IDLE), [[Class::Assumed], [Class::Unknown]], "what is unknown stays so");
+}
