@@ -458,3 +458,77 @@ fn memory_stays_small() {
     eprintln!("{}: at most {peak_kb} kB of anonymous memory", largest.display());
     assert!((1..64 * 1024).contains(&peak_kb), "{peak_kb} kB");
 }
+
+/// A copy of a recording that may be lost.
+fn precious(dir: &Dir) -> String {
+    dir.file("trace.dat", &fs::read(NO_PROBES).expect("a recording"))
+}
+
+#[test]
+fn no_output_overwrites_an_input_or_the_other_output() {
+    let dir = Dir::new();
+    let trace = precious(&dir);
+    let topology = dir.file("topology.tar.gz", b"not looked at");
+    let link = dir.path("link").display().to_string();
+    std::os::unix::fs::symlink(&trace, &link).expect("a link");
+    let hard = dir.path("hard").display().to_string();
+    fs::hard_link(&trace, &hard).expect("a link");
+    let before = fs::read(&trace).expect("the recording");
+    for output in [&trace, &link, &hard, &topology] {
+        for flag in ["--decisions", "-o"] {
+            let text = trouble(&["replay", NO_PROBES, &trace, flag, output]);
+            assert!(text.contains("would overwrite") && text.contains(output.as_str()), "{text}");
+        }
+    }
+    let text = trouble(&["replay", NO_PROBES, "--topology", &topology, "-o", &topology]);
+    assert!(text.contains("the topology"), "{text}");
+    let piped = fs::File::open(&trace).expect("the recording");
+    let output = sisdiff().args(["replay", "-", "-o", &trace]).stdin(piped).output().expect("runs");
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let appended = fs::OpenOptions::new().append(true).open(&trace).expect("the recording");
+    let output = sisdiff().args(["replay", &trace]).stdout(appended).output().expect("runs");
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(fs::read(&trace).expect("the recording") == before, "the recording was touched");
+
+    let one = dir.path("one").display().to_string();
+    let other = dir.path("./one").display().to_string();
+    for [decisions, report] in [[&one, &one], [&one, &other]] {
+        let text = trouble(&["replay", NO_PROBES, "--decisions", decisions, "-o", report]);
+        assert!(text.contains("name two files"), "{text}");
+        assert!(!Path::new(&one).exists());
+    }
+    for report in ["-", "/dev/stdout"] {
+        assert!(trouble(&["replay", NO_PROBES, "--decisions", "-", "-o", report]).contains("name two files"));
+    }
+}
+
+#[test]
+fn a_failed_run_leaves_old_output_and_nothing_else() {
+    let dir = Dir::new();
+    let old = dir.file("decisions.jsonl", b"old");
+    let report = dir.file("report.txt", b"old");
+    trouble(&["replay", NO_PROBES, "/nowhere.dat", "--decisions", &old, "-o", &report]);
+    trouble(&["replay", NO_PROBES, "--topology", "2x20x2", "--decisions", &old, "-o", &report]);
+    assert_eq!([fs::read(&old).expect("decisions"), fs::read(&report).expect("a report")], [b"old", b"old"]);
+    assert_eq!(fs::read_dir(dir.0.path()).expect("a folder").count(), 2, "no temporary file is left");
+
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(&old, fs::Permissions::from_mode(0o664)).expect("a mode");
+    let link = dir.path("link").display().to_string();
+    std::os::unix::fs::symlink("decisions.jsonl", &link).expect("a link");
+    assert_eq!(fine(&["replay", NO_PROBES, "-q", "--decisions", &link, "-o", &report]), "");
+    assert!(fs::read_to_string(&old).expect("decisions").starts_with("{\"file\""));
+    assert!(fs::read_to_string(&report).expect("a report").contains("agreement"), "--quiet keeps -o");
+    assert!(fs::symlink_metadata(&link).expect("a link").is_symlink());
+    assert_eq!(fs::metadata(&old).expect("decisions").permissions().mode() & 0o777, 0o664);
+    assert_eq!(fs::read_dir(dir.0.path()).expect("a folder").count(), 3, "no temporary file is left");
+}
+
+#[test]
+fn devices_are_written_as_they_are() {
+    let text = trouble(&["replay", NO_PROBES, "-o", "/dev/full"]);
+    assert!(text.contains("/dev/full") && text.contains("No space"), "{text}");
+    assert!(trouble(&["replay", NO_PROBES, "-q", "--decisions", "/dev/full"]).contains("No space"));
+    assert!(fine(&["replay", NO_PROBES, "-q", "--decisions", "/dev/stdout"]).starts_with("{\"file\""));
+    assert!(fine(&["replay", NO_PROBES, "-o", "-"]).contains("agreement"));
+}

@@ -156,7 +156,7 @@ pub struct OutputArgs {
     /// Format of the report.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
-    /// Write the report to a file instead of stdout.
+    /// Write the report to a file instead of stdout, which is -; an old file stays as it is if the replay fails.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     /// Write one JSON line for each decision; - is stdout (then give -o or --quiet, too).
@@ -165,7 +165,7 @@ pub struct OutputArgs {
     /// Exit with 1 on any difference, on a wrong decision of a patched implementation, or on more than N% differences.
     #[arg(long, value_name = "any|wrong|N%")]
     pub fail_on: Option<FailOn>,
-    /// No report and no progress bar: exit code, --decisions and errors only.
+    /// No report on stdout and no progress bar: exit code, --decisions, -o and errors only.
     #[arg(short, long)]
     pub quiet: bool,
     /// Recordings replayed at the same time; the output is the same at any number. Default: one per core.
@@ -217,7 +217,7 @@ pub struct ExplainArgs {
 /// `sisdiff topology`.
 #[derive(Debug, Args)]
 pub struct TopologyArgs {
-    /// A folder or archive of /sys, lscpu output, PACKAGESxCORESxTHREADS. Default: this machine.
+    /// A folder or archive of /sys, or PACKAGESxCORESxTHREADS. Default: this machine.
     #[arg(value_name = "SOURCE", value_hint = ValueHint::AnyPath)]
     pub source: Option<String>,
     /// The kernel release whose sched domains to build. Default: the snapshot's, else the newest modelled.

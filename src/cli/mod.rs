@@ -6,6 +6,7 @@ pub mod output;
 pub mod plan;
 mod progress;
 pub mod replay;
+pub mod sink;
 pub mod values;
 
 use std::process::ExitCode;

@@ -2,7 +2,6 @@
 //! Printing, and what can go wrong on the way to it.
 
 use std::io::{self, Write};
-use std::path::Path;
 
 use crate::replay::ReplayError;
 
@@ -54,13 +53,4 @@ impl Trouble {
 pub fn print(text: &str) -> Result<(), Trouble> {
     let mut out = anstream::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| Trouble::write("stdout", &error))
-}
-
-/// Writes `text` to a file, without colours.
-///
-/// # Errors
-/// [`Trouble::Write`].
-pub fn write_file(path: &Path, text: &str) -> Result<(), Trouble> {
-    let plain = anstream::adapter::strip_str(text).to_string();
-    std::fs::write(path, plain).map_err(|error| Trouble::write(&path.display().to_string(), &error))
 }

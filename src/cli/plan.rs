@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What the flags mean, validated. Nothing is done here.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use globset::GlobSetBuilder;
 
 use crate::cli::args::{ExplainArgs, FilterArgs, Format, ReaderArg, ReplayArgs, SourceArgs};
 use crate::cli::output::Trouble;
+use crate::cli::sink;
 use crate::cli::values::{FailOn, TraceTime};
 use crate::fair::{ModelSpec, Spec};
 use crate::replay::recording::ReaderKind;
@@ -26,25 +27,16 @@ pub struct ReplayPlan {
     pub filter: FilterPlan,
     /// Format of the report.
     pub format: Format,
-    /// Where the report goes; `None`: stdout.
+    /// Where the report goes; `None`: stdout, unless `quiet`.
     pub output: Option<PathBuf>,
-    /// Where decisions go.
-    pub decisions: Option<To>,
+    /// Where decisions go; `-`: stdout.
+    pub decisions: Option<PathBuf>,
     /// When to exit with 1.
     pub fail_on: Option<FailOn>,
-    /// No report.
+    /// No report on stdout.
     pub quiet: bool,
     /// Recordings at a time; `None`: one per core.
     pub threads: Option<usize>,
-}
-
-/// Where something is written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum To {
-    /// Standard output.
-    Stdout,
-    /// A file.
-    File(PathBuf),
 }
 
 /// The filter before the recordings' times are known.
@@ -98,19 +90,22 @@ impl ReplayPlan {
     /// # Errors
     /// [`Trouble::Usage`].
     pub fn new(args: ReplayArgs) -> Result<Self, Trouble> {
-        let decisions = args.output.decisions.map(|path| match path.to_str() {
-            Some("-") => To::Stdout,
-            _ => To::File(path),
-        });
-        if decisions == Some(To::Stdout) && args.output.output.is_none() && !args.output.quiet {
+        let decisions = args.output.decisions;
+        if decisions.as_deref().is_some_and(sink::is_stdout) && args.output.output.is_none() && !args.output.quiet {
             return Err(Trouble::Usage(
                 "--decisions -: stdout would hold both decisions and report; add -o FILE for the report, or --quiet"
                     .to_owned(),
             ));
         }
+        let options = options(args.source)?;
+        let stdout = Path::new("-");
+        let report = args.output.output.as_deref().or((!args.output.quiet).then_some(stdout));
+        let outputs = [("--decisions", decisions.as_deref()), ("--output", report)];
+        let outputs: Vec<(&str, &Path)> = outputs.into_iter().filter_map(|(flag, path)| Some((flag, path?))).collect();
+        sink::check(&outputs, &inputs(&args.files, &options))?;
         Ok(Self {
             files: args.files,
-            options: options(args.source)?,
+            options,
             filter: filter(args.filter)?,
             format: args.output.format,
             output: args.output.output,
@@ -162,6 +157,20 @@ fn options(args: SourceArgs) -> Result<Options, Trouble> {
             ReaderArg::Tracecmd => ReaderKind::TraceCmd,
         },
     })
+}
+
+/// The files that a replay reads.
+fn inputs(files: &[PathBuf], options: &Options) -> Vec<(&'static str, PathBuf)> {
+    let mut inputs: Vec<_> = files.iter().map(|file| ("the recording", file.clone())).collect();
+    let topologies: Vec<_> = match &options.topology {
+        Some(given) => vec![given.clone()],
+        None => files.iter().filter_map(|file| TopologySource::beside(file)).collect(),
+    };
+    inputs.extend(topologies.into_iter().filter_map(|source| match source {
+        TopologySource::Path(path) => Some(("the topology", path)),
+        _ => None,
+    }));
+    inputs
 }
 
 /// What is compared with the baseline where nobody says.

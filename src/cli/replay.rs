@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `sisdiff replay` and `sisdiff explain` carried out.
 
-use std::fs::File;
 use std::io::Write;
 use std::process::ExitCode;
 
 use crate::cli::args::Format;
-use crate::cli::output::{Trouble, print, write_file};
-use crate::cli::plan::{ExplainPlan, ReplayPlan, To};
+use crate::cli::output::{Trouble, print};
+use crate::cli::plan::{ExplainPlan, ReplayPlan};
 use crate::cli::progress::Bars;
+use crate::cli::sink::{Patient, Sink};
 use crate::cli::values::FailOn;
 use crate::replay::run::{self, Job};
 use crate::replay::{Outcome, Totals};
@@ -27,34 +27,54 @@ const DEFAULT_WIDTH: usize = 100;
 /// # Errors
 /// Whatever keeps a recording from being replayed or the report from being written.
 pub fn replay(plan: &ReplayPlan) -> Result<ExitCode, Trouble> {
+    // Opened first: what cannot be written is told before the work, not after it.
+    let mut decisions = plan.decisions.as_deref().map(Sink::open).transpose()?;
+    let output = plan.output.as_deref().map(Sink::open).transpose()?;
+    let outcomes = run_all(plan, decisions.as_mut())?;
+    let code = verdict(&outcomes, plan.fail_on);
+    let written = decisions.map_or(Ok(()), Sink::finish).and_then(|()| write_report(plan, outcomes, output));
+    match written {
+        // Nobody reads on, but somebody may wait for the exit code.
+        Err(Trouble::BrokenPipe) => Ok(code),
+        written => written.map(|()| code),
+    }
+}
+
+fn run_all(plan: &ReplayPlan, decisions: Option<&mut Sink>) -> Result<Vec<Outcome>, Trouble> {
     let bars = Bars::new(plan.quiet);
     let filter = |first_ns| plan.filter.of(first_ns);
     let job = Job { options: &plan.options, filter: &filter, filters: &plan.filter.given, progress: &bars };
     let go =
         |to: Option<(&str, &mut (dyn Write + Send))>| run::replay(&plan.files, &job, plan.threads, decisions::line, to);
-    let outcomes = match &plan.decisions {
+    let outcomes = match decisions {
         None => go(None),
-        Some(To::Stdout) => go(Some(("stdout", &mut std::io::stdout()))),
-        Some(To::File(path)) => {
-            let name = path.display().to_string();
-            let mut file = File::create(path).map_err(|error| Trouble::write(&name, &error))?;
-            go(Some((&name, &mut file)))
+        Some(sink) => {
+            let name = sink.name();
+            match plan.fail_on {
+                None => go(Some((&name, sink))),
+                Some(_) => go(Some((&name, &mut Patient::new(sink)))),
+            }
         }
     };
     bars.finish();
-    let outcomes = outcomes?;
-    let code = verdict(&outcomes, plan.fail_on);
-    if !plan.quiet {
-        let report = match plan.format {
-            Format::Text => text_report(&outcomes),
-            Format::Json => Report::new(outcomes).to_json().map_err(|error| Trouble::Usage(error.to_string()))?,
-        };
-        match &plan.output {
-            Some(path) => write_file(path, &report)?,
-            None => print(&report)?,
-        }
+    Ok(outcomes?)
+}
+
+fn write_report(plan: &ReplayPlan, outcomes: Vec<Outcome>, output: Option<Sink>) -> Result<(), Trouble> {
+    if plan.quiet && output.is_none() {
+        return Ok(());
     }
-    Ok(code)
+    let report = match plan.format {
+        Format::Text => text_report(&outcomes),
+        Format::Json => Report::new(outcomes).to_json().map_err(|error| Trouble::Usage(error.to_string()))?,
+    };
+    let Some(mut sink) = output else { return print(&report) };
+    if plan.output.as_deref().is_some_and(crate::cli::sink::is_stdout) {
+        return print(&report);
+    }
+    let plain = anstream::adapter::strip_str(&report).to_string();
+    sink.write_all(plain.as_bytes()).map_err(|error| Trouble::write(&sink.name(), &error))?;
+    sink.finish()
 }
 
 fn text_report(outcomes: &[Outcome]) -> String {
