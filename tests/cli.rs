@@ -306,8 +306,13 @@ fn filters_count_less_and_say_so() {
     assert_eq!(first + rest, all);
     assert_eq!(wakeups(&["--cpu", "0-1"]) + wakeups(&["--cpu", "2-3"]), all);
     assert_eq!(wakeups(&["--comm", "*"]), all);
-    assert_eq!(wakeups(&["--comm", "no such name"]), 0);
-    assert_eq!(wakeups(&["--pid", "1,999999"]), wakeups(&["--pid", "1"]));
+    let line =
+        fine(&["replay", NO_PROBES, "--quiet", "--decisions", "-"]).lines().next().expect("a decision").to_owned();
+    let line: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+    let pid = line["pid"].to_string();
+    let of_pid = wakeups(&["--pid", &pid]);
+    assert!((1..all).contains(&of_pid), "{of_pid} of {all}");
+    assert_eq!(wakeups(&["--pid", &format!("{pid},999999")]), of_pid);
     let text = fine(&["replay", NO_PROBES, "--comm", "rcu*", "--since", "+0.5"]);
     assert!(text.contains("since +0.5, comm rcu*"), "{text}");
 }
@@ -531,4 +536,80 @@ fn devices_are_written_as_they_are() {
     assert!(trouble(&["replay", NO_PROBES, "-q", "--decisions", "/dev/full"]).contains("No space"));
     assert!(fine(&["replay", NO_PROBES, "-q", "--decisions", "/dev/stdout"]).starts_with("{\"file\""));
     assert!(fine(&["replay", NO_PROBES, "-o", "-"]).contains("agreement"));
+}
+
+#[test]
+fn times_and_numbers_out_of_range_are_told() {
+    for [since, until] in [["7", "6.5"], ["+2", "+1"]] {
+        let text = trouble(&["replay", NO_PROBES, "--since", since, "--until", until]);
+        assert!(text.contains("is later than"), "{text}");
+    }
+    assert!(trouble(&["replay", NO_PROBES, "--since", "-5"]).contains("not negative"));
+    assert!(trouble(&["replay", NO_PROBES, "--pid", "-1"]).contains("a number from 0"));
+    for width in ["59", "401"] {
+        assert!(trouble(&["explain", NO_PROBES, "--wakeup", "1", "--width", width]).contains("60..=400"));
+    }
+    let text = trouble(&["replay", NO_PROBES, "--baseline", "tree:/usr/src/linux"]);
+    assert!(text.contains("this version has no kernel trees"), "{text}");
+    assert!(!fine(&["list"]).contains("tree:"));
+}
+
+#[test]
+fn nothing_compared_is_told_and_no_success_of_a_gate() {
+    let output = run(&["replay", NO_PROBES, "--comm", "no such name"]);
+    assert_eq!(output.status.code(), Some(0));
+    let text = stderr(&output);
+    assert!(text.contains("filters") && text.lines().count() == 1, "{text}");
+    for gate in ["any", "wrong", "5%"] {
+        let text = trouble(&["replay", NO_PROBES, "--comm", "no such name", "--fail-on", gate, "--quiet"]);
+        assert!(text.contains("nothing was compared") && text.lines().count() == 1, "{text}");
+    }
+}
+
+#[test]
+fn the_hint_is_a_command_that_explains() {
+    let dir = Dir::new();
+    let file = dir.file("it's a trace.dat", &fs::read(SMALL).expect("a recording"));
+    let topology = Path::new(SMALL).with_file_name("topology.tar.gz").display().to_string();
+    let flags = ["--baseline", "v6.1", "--patched", "v5.11", "--topology", &topology, "--ignore-probes", "--hz", "300"];
+    let text = fine(&[&["replay", &file, "--scan-cost", "60"], &flags[..]].concat());
+    let hint = text.lines().find_map(|line| line.strip_prefix("one of them: sisdiff ")).expect("a hint").to_owned();
+    for flag in ["--baseline v6.1", "--patched v5.11", "--ignore-probes", "--hz 300", "--scan-cost 60", "--topology "] {
+        assert!(hint.contains(flag), "no {flag}: {hint}");
+    }
+    let again = Command::new("sh")
+        .args(["-c", &format!("\"$0\" {hint}"), env!("CARGO_BIN_EXE_sisdiff")])
+        .stdin(Stdio::null())
+        .output()
+        .expect("a shell");
+    assert_eq!((again.status.code(), stderr(&again).as_str()), (Some(0), ""), "{hint}");
+    let plain = fine(&["replay", SMALL]);
+    let hint = plain.lines().find(|line| line.starts_with("one of them")).expect("a hint");
+    assert!(hint.contains(&format!("explain {SMALL} --wakeup ")), "nothing that is default: {hint}");
+    let piped = fs::File::open(SMALL).expect("a recording");
+    let output = sisdiff().args(["replay", "-", "--topology", &topology]).stdin(piped).output().expect("runs");
+    assert!(output.status.success() && !stdout(&output).contains("one of them"), "{}", stdout(&output));
+}
+
+#[test]
+fn endless_input_is_refused_under_its_own_name_and_leaves_nothing() {
+    let dir = Dir::new();
+    for (file, reason) in [("/dev/zero", "binary data"), ("/dev/null", "is empty")] {
+        let output = sisdiff().args(["replay", file]).env("TMPDIR", dir.0.path()).output().expect("runs");
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.starts_with(&format!("sisdiff: {file}: ")) && text.contains(reason), "{text}");
+    }
+    let output = run(&["replay", "-"]);
+    assert!(stderr(&output).starts_with("sisdiff: -: is empty"), "{}", stderr(&output));
+    assert_eq!(fs::read_dir(dir.0.path()).expect("a folder").count(), 0);
+}
+
+#[test]
+fn control_characters_of_a_name_do_not_reach_the_terminal() {
+    let dir = Dir::new();
+    let file = dir.file("a\u{1b}[31m.dat", &fs::read(NO_PROBES).expect("a recording"));
+    let text = fine(&["replay", &file, "--topology", "1x4x1"]);
+    assert!(text.contains("a\\u{1b}[31m.dat") && !text.contains('\u{1b}'), "{text}");
+    assert!(trouble(&["replay", &dir.path("b\u{1b}.dat").display().to_string()]).contains("b\\u{1b}.dat"));
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 
-use crate::cli::values::{FailOn, TraceTime, parse_cpus, parse_glob, parse_hz, parse_ns};
+use crate::cli::values::{FailOn, TraceTime, parse_cpus, parse_glob, parse_hz, parse_ns, parse_pid, parse_spec};
 use crate::cpumask::Cpumask;
 use crate::fair::Spec;
 
@@ -75,6 +75,11 @@ const COMPLETIONS_EXAMPLES: &str = "Examples:
   sisdiff completions bash > /etc/bash_completion.d/sisdiff
   sisdiff completions fish > ~/.config/fish/completions/sisdiff.fish";
 
+/// The baseline where nobody says.
+pub const DEFAULT_BASELINE: &str = "v5.11";
+/// Cost of an idle check where nobody says, ns.
+pub const DEFAULT_SCAN_COST: &str = "50";
+
 /// How a recording is read and replayed; the same for `replay` and `explain`.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Replay")]
@@ -85,10 +90,10 @@ pub struct SourceArgs {
     #[arg(long, value_name = "SOURCE", value_hint = ValueHint::AnyPath)]
     pub topology: Option<String>,
     /// The implementation that the others are compared with; see `sisdiff list`.
-    #[arg(long, value_name = "SPEC", default_value = "v5.11")]
+    #[arg(long, value_name = "SPEC", default_value = DEFAULT_BASELINE, value_parser = parse_spec)]
     pub baseline: Spec,
     /// An implementation to compare; repeat for several. Default: v5.11+mel-v2.
-    #[arg(long, value_name = "SPEC", action = ArgAction::Append)]
+    #[arg(long, value_name = "SPEC", action = ArgAction::Append, value_parser = parse_spec)]
     pub patched: Vec<Spec>,
     /// Treat the recording as if it had no kprobe events.
     #[arg(long)]
@@ -100,7 +105,7 @@ pub struct SourceArgs {
     #[arg(long, value_name = "HZ", value_parser = parse_hz)]
     pub hz: Option<u32>,
     /// Declared cost of one idle check of a scan, ns: kernels with SIS_PROP measured their scans, which no trace tells.
-    #[arg(long, value_name = "NS", default_value = "50", value_parser = parse_ns)]
+    #[arg(long, value_name = "NS", default_value = DEFAULT_SCAN_COST, value_parser = parse_ns)]
     pub scan_cost: u64,
     /// The trace buffer (ftrace instance) to read. Default: the top one.
     #[arg(long, value_name = "NAME")]
@@ -133,16 +138,16 @@ pub struct ReplayArgs {
 #[command(next_help_heading = "Filters (everything is replayed; the rest is not counted)")]
 pub struct FilterArgs {
     /// Not before this time: seconds as the trace prints them, or +SECONDS after its first event.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     pub since: Option<TraceTime>,
     /// Before this time.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     pub until: Option<TraceTime>,
     /// Wakees with this name; shell pattern, repeatable.
     #[arg(long, value_name = "GLOB", value_parser = parse_glob)]
     pub comm: Vec<globset::Glob>,
     /// Wakees with this thread id; repeatable.
-    #[arg(long, value_name = "PID", value_delimiter = ',')]
+    #[arg(long, value_name = "PID", value_delimiter = ',', allow_negative_numbers = true, value_parser = parse_pid)]
     pub pid: Vec<i32>,
     /// Wakings that ran on these CPUs: a list like 0-3,8.
     #[arg(long, value_name = "CPULIST", value_parser = parse_cpus)]
@@ -201,13 +206,14 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "N", required_unless_present = "at", conflicts_with = "at")]
     pub wakeup: Option<u64>,
     /// Time of the waking: seconds as the trace prints them, or +SECONDS after its first event; the nearest decision.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     pub at: Option<TraceTime>,
     /// With --at: the wakee's thread id.
-    #[arg(long, value_name = "PID", requires = "at", conflicts_with = "wakeup")]
+    #[arg(long, value_name = "PID", requires = "at", conflicts_with = "wakeup", allow_negative_numbers = true,
+          value_parser = parse_pid)]
     pub pid: Option<i32>,
-    /// Width of the output. Default: the terminal's, else 100; below 100 walks are stacked.
-    #[arg(long, value_name = "COLUMNS")]
+    /// Width of the output, 60 to 400. Default: the terminal's, else 100; below 100 walks are stacked.
+    #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(60..=400))]
     pub width: Option<u16>,
     /// How to read and replay.
     #[command(flatten)]

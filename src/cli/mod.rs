@@ -18,6 +18,7 @@ use crate::cli::output::{Trouble, print};
 use crate::cli::plan::{ExplainPlan, ReplayPlan};
 use crate::fair::{RELEASES, model_of};
 use crate::report::list;
+use crate::report::shell::printable;
 use crate::topology::{self, TopologySource};
 
 /// Trouble: what was asked could not be done.
@@ -33,7 +34,7 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(Trouble::BrokenPipe) => ExitCode::SUCCESS,
         Err(trouble) => {
-            anstream::eprintln!("sisdiff: {trouble}");
+            anstream::eprintln!("sisdiff: {}", printable(&trouble.to_string()));
             ExitCode::from(EXIT_TROUBLE)
         }
     }

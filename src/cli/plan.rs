@@ -5,14 +5,17 @@ use std::path::{Path, PathBuf};
 
 use globset::GlobSetBuilder;
 
-use crate::cli::args::{ExplainArgs, FilterArgs, Format, ReaderArg, ReplayArgs, SourceArgs};
+use crate::cli::args::{
+    DEFAULT_BASELINE, DEFAULT_SCAN_COST, ExplainArgs, FilterArgs, Format, ReaderArg, ReplayArgs, SourceArgs,
+};
 use crate::cli::output::Trouble;
 use crate::cli::sink;
-use crate::cli::values::{FailOn, TraceTime};
+use crate::cli::values::{FailOn, NO_TREES, TraceTime};
 use crate::fair::{ModelSpec, Spec};
 use crate::replay::recording::ReaderKind;
 use crate::replay::run::Which;
 use crate::replay::{Filter, Options};
+use crate::report::shell::quoted;
 use crate::topology::TopologySource;
 use crate::units::Pid;
 
@@ -37,6 +40,38 @@ pub struct ReplayPlan {
     pub quiet: bool,
     /// Recordings at a time; `None`: one per core.
     pub threads: Option<usize>,
+    /// The flags of [`SourceArgs`] that are not at their default, as a shell takes them, each with a space before it.
+    again: String,
+}
+
+impl ReplayPlan {
+    /// The command that explains a decision of `file`, without its number; `None` where that cannot be read again.
+    pub fn again(&self, file: &Path) -> Option<String> {
+        if file == Path::new("-") || !std::fs::metadata(file).is_ok_and(|meta| meta.is_file()) {
+            return None;
+        }
+        let name = file.to_str()?;
+        let folder = if name.starts_with('-') { "./" } else { "" };
+        Some(format!("sisdiff explain {}{}", quoted(&format!("{folder}{name}")), self.again))
+    }
+}
+
+fn again(args: &SourceArgs) -> String {
+    let mut out = String::new();
+    let mut flag = |name: &str, value: Option<String>| {
+        out += &value.map(|value| format!(" {name} {}", quoted(&value))).unwrap_or_default();
+    };
+    flag("--topology", args.topology.clone());
+    flag("--baseline", Some(args.baseline.to_string()).filter(|baseline| baseline != DEFAULT_BASELINE));
+    args.patched.iter().for_each(|spec| flag("--patched", Some(spec.to_string())));
+    flag("--hz", args.hz.map(|hz| hz.to_string()));
+    flag("--scan-cost", Some(args.scan_cost.to_string()).filter(|cost| cost != DEFAULT_SCAN_COST));
+    flag("--buffer", args.buffer.clone());
+    flag("--reader", (args.reader == ReaderArg::Tracecmd).then(|| "tracecmd".to_owned()));
+    for (name, is_on) in [("--ignore-probes", args.ignore_probes), ("--assume-sync", args.assume_sync)] {
+        out += &if is_on { format!(" {name}") } else { String::new() };
+    }
+    out
 }
 
 /// The filter before the recordings' times are known.
@@ -97,6 +132,7 @@ impl ReplayPlan {
                     .to_owned(),
             ));
         }
+        let again = again(&args.source);
         let options = options(args.source)?;
         let stdout = Path::new("-");
         let report = args.output.output.as_deref().or((!args.output.quiet).then_some(stdout));
@@ -113,6 +149,7 @@ impl ReplayPlan {
             fail_on: args.output.fail_on,
             quiet: args.output.quiet,
             threads: args.output.threads.map(usize::from),
+            again,
         })
     }
 }
@@ -183,11 +220,19 @@ fn usage(error: impl std::fmt::Display) -> Trouble {
 fn model(spec: Spec) -> Result<ModelSpec, Trouble> {
     match spec {
         Spec::Model(model) => Ok(model),
-        Spec::Tree(tree) => Err(Trouble::Usage(format!("{tree}: kernel trees are not built in yet; see sisdiff list"))),
+        Spec::Tree(tree) => Err(Trouble::Usage(format!("{tree}: {NO_TREES}"))),
     }
 }
 
 fn filter(args: FilterArgs) -> Result<FilterPlan, Trouble> {
+    let is_past = match (args.since, args.until) {
+        (Some(TraceTime::Absolute(since)), Some(TraceTime::Absolute(until)))
+        | (Some(TraceTime::AfterStart(since)), Some(TraceTime::AfterStart(until))) => since > until,
+        _ => false,
+    };
+    if let (Some(since), Some(until), true) = (args.since, args.until, is_past) {
+        return Err(Trouble::Usage(format!("--since {since} is later than --until {until}: nothing lies between")));
+    }
     let mut given = Vec::new();
     let mut note = |flag: &str, value: Option<String>| given.extend(value.map(|value| format!("{flag} {value}")));
     note("since", args.since.map(|time| time.to_string()));

@@ -4,6 +4,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use crate::cli::EXIT_TROUBLE;
 use crate::cli::args::Format;
 use crate::cli::output::{Trouble, print};
 use crate::cli::plan::{ExplainPlan, ReplayPlan};
@@ -14,6 +15,7 @@ use crate::replay::run::{self, Job};
 use crate::replay::{Outcome, Totals};
 use crate::report::explain::{Names, explain as explain_text};
 use crate::report::json::{Report, sum};
+use crate::report::shell::printable;
 use crate::report::{decisions, text};
 
 /// A gate: differences were found that `--fail-on` asked for.
@@ -31,7 +33,7 @@ pub fn replay(plan: &ReplayPlan) -> Result<ExitCode, Trouble> {
     let mut decisions = plan.decisions.as_deref().map(Sink::open).transpose()?;
     let output = plan.output.as_deref().map(Sink::open).transpose()?;
     let outcomes = run_all(plan, decisions.as_mut())?;
-    let code = verdict(&outcomes, plan.fail_on);
+    let code = verdict(&outcomes, plan);
     let written = decisions.map_or(Ok(()), Sink::finish).and_then(|()| write_report(plan, outcomes, output));
     match written {
         // Nobody reads on, but somebody may wait for the exit code.
@@ -65,7 +67,7 @@ fn write_report(plan: &ReplayPlan, outcomes: Vec<Outcome>, output: Option<Sink>)
         return Ok(());
     }
     let report = match plan.format {
-        Format::Text => text_report(&outcomes),
+        Format::Text => text_report(plan, &outcomes),
         Format::Json => Report::new(outcomes).to_json().map_err(|error| Trouble::Usage(error.to_string()))?,
     };
     let Some(mut sink) = output else { return print(&report) };
@@ -77,17 +79,40 @@ fn write_report(plan: &ReplayPlan, outcomes: Vec<Outcome>, output: Option<Sink>)
     sink.finish()
 }
 
-fn text_report(outcomes: &[Outcome]) -> String {
-    let mut parts: Vec<String> = outcomes.iter().map(text::outcome).collect();
+fn text_report(plan: &ReplayPlan, outcomes: &[Outcome]) -> String {
+    let files = outcomes.iter().zip(&plan.files);
+    let mut parts: Vec<String> =
+        files.map(|(outcome, file)| text::outcome(outcome, plan.again(file).as_deref())).collect();
     if outcomes.len() > 1 {
         parts.push(text::sum(outcomes, &sum(outcomes)));
     }
     parts.join("\n")
 }
 
-fn verdict(outcomes: &[Outcome], fail_on: Option<FailOn>) -> ExitCode {
-    let Some(fail_on) = fail_on else { return ExitCode::SUCCESS };
-    if is_found(&sum(outcomes), fail_on) { ExitCode::from(EXIT_FOUND) } else { ExitCode::SUCCESS }
+/// The exit code, and a word on stderr where there was nothing to judge by.
+fn verdict(outcomes: &[Outcome], plan: &ReplayPlan) -> ExitCode {
+    let totals = sum(outcomes);
+    let decisions = totals.decisions.sum();
+    let compared: u64 = shares(&totals).map(|(_, compared)| compared).sum();
+    let filters = if plan.filter.given.is_empty() { "" } else { " that the filters let through" };
+    let Some(fail_on) = plan.fail_on else {
+        if decisions == 0 && !plan.quiet {
+            anstream::eprintln!("sisdiff: no decision{filters}: nothing was compared");
+        }
+        return ExitCode::SUCCESS;
+    };
+    if is_found(&totals, fail_on) {
+        return ExitCode::from(EXIT_FOUND);
+    }
+    if compared > 0 {
+        return ExitCode::SUCCESS;
+    }
+    let why = match decisions {
+        0 => format!("no decision{filters}"),
+        n => format!("none of {n} decisions has a verdict, as their inputs are unknown"),
+    };
+    anstream::eprintln!("sisdiff: --fail-on: nothing was compared: {why}");
+    ExitCode::from(EXIT_TROUBLE)
 }
 
 /// Whether `totals` have what `fail_on` asks for: wakeups, forks and execs together, the worst patched implementation.
@@ -122,6 +147,6 @@ pub fn explain(plan: &ExplainPlan) -> Result<(), Trouble> {
     let terminal = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
     let width = plan.width.map(usize::from).or_else(terminal).unwrap_or(DEFAULT_WIDTH).clamp(60, 400);
     let names = Names { columns: explanation.columns };
-    let file = plan.file.display().to_string();
+    let file = printable(&plan.file.display().to_string());
     print(&explain_text(&file, &explanation.explained, &names, &explanation.setup, width))
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::cpumask::Cpumask;
+use crate::fair::Spec;
 
 /// A time of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +48,7 @@ impl FromStr for TraceTime {
         };
         let number = number.strip_suffix('s').unwrap_or(number);
         parse_seconds(number).map(make).ok_or_else(|| {
-            "expected seconds as the trace prints them (7.421337) or +SECONDS after its start".to_owned()
+            "expected seconds, not negative, as the trace prints them (7.421337) or +SECONDS after its start".to_owned()
         })
     }
 }
@@ -90,6 +91,22 @@ impl FromStr for FailOn {
             .map(Self::Share)
             .ok_or_else(|| "expected any, wrong, or a share from 0% to 100%".to_owned())
     }
+}
+
+/// Why there is no kernel tree to compare.
+pub const NO_TREES: &str = "this version has no kernel trees; see sisdiff list for what it has";
+
+/// An implementation.
+pub fn parse_spec(text: &str) -> Result<Spec, String> {
+    if text.starts_with("tree:") {
+        return Err(NO_TREES.to_owned());
+    }
+    text.parse().map_err(|error: crate::fair::SpecError| error.to_string())
+}
+
+/// A thread id.
+pub fn parse_pid(text: &str) -> Result<i32, String> {
+    text.parse().ok().filter(|&pid| pid >= 0).ok_or_else(|| "expected a thread id: a number from 0 on".to_owned())
 }
 
 /// A shell pattern for names.

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
-use tempfile::NamedTempFile;
+use tracecmd_parse::text::TextTrace;
 use tracecmd_parse::tracecmd::TraceCmd;
 use tracecmd_parse::{AnyTrace, Item, Select, TraceReader, open_any};
 
@@ -18,6 +19,8 @@ use crate::units::Cpu;
 
 /// Events between two looks at the clock of a progress bar.
 const TICK: u64 = 4096;
+/// How much of a pipe is looked at before all of it is copied, bytes.
+const PEEK: u64 = 256 << 10;
 
 /// Who reads a trace.dat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -72,9 +75,10 @@ impl Source {
     pub fn open(path: &Path, buffer: Option<&str>, kind: ReaderKind) -> Result<Self, ReplayError> {
         let content = Content::of(path)?;
         let reader = match kind {
-            ReaderKind::Native => Reader::Any(open_any(content.path())?),
-            ReaderKind::TraceCmd => Reader::TraceCmd(Box::new(TraceCmd::open(content.path())?)),
+            ReaderKind::Native => open_any(content.path()).map(Reader::Any),
+            ReaderKind::TraceCmd => TraceCmd::open(content.path()).map(|trace| Reader::TraceCmd(Box::new(trace))),
         };
+        let reader = reader.map_err(|error| named(path, error))?;
         let decoder = Decoder::new(reader.get().formats());
         let select = buffer.map_or_else(Select::top, Select::buffer);
         let mut source = Self {
@@ -96,8 +100,9 @@ impl Source {
 
     fn survey(&mut self) -> Result<(), ReplayError> {
         let mut first: BTreeMap<Cpu, Event> = BTreeMap::new();
-        let mut cursor = self.reader.get().cursor(&self.select)?;
-        while let Some(item) = cursor.next()? {
+        let of = |error| named(&self.path, error);
+        let mut cursor = self.reader.get().cursor(&self.select).map_err(of)?;
+        while let Some(item) = cursor.next().map_err(of)? {
             match item {
                 Item::Event(raw) => {
                     let event = self.decoder.decode(&raw);
@@ -183,7 +188,7 @@ impl Source {
     /// Where the file cannot be read again for its checksum.
     pub fn describe(&self) -> Result<Recording, ReplayError> {
         let meta = self.reader.get().meta();
-        let (sha256, bytes) = checksum(self.content.path())?;
+        let (sha256, bytes) = checksum(self.content.path()).map_err(|error| unreadable(&self.path, &error))?;
         let summary = &self.summary;
         let uncounted = summary.losses > 0 && summary.lost_events == 0;
         Ok(Recording {
@@ -239,46 +244,82 @@ impl Source {
 /// Where the bytes are. A replay reads them three times, which a pipe does not allow.
 enum Content {
     Path(PathBuf),
-    Copy(NamedTempFile),
+    /// A copy without a name, which goes when the last who has it open goes.
+    Copy {
+        path: PathBuf,
+        _file: File,
+    },
 }
 
 impl Content {
     fn of(path: &Path) -> Result<Self, ReplayError> {
-        let copy = |from: &mut dyn Read| -> std::io::Result<NamedTempFile> {
-            let mut file = NamedTempFile::new()?;
-            std::io::copy(from, &mut file)?;
-            Ok(file)
-        };
         let is_pipe = |path: &Path| std::fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir());
-        let copied = if path == Path::new("-") {
-            copy(&mut std::io::stdin().lock())
+        if path == Path::new("-") {
+            Self::copy(path, std::io::stdin().lock())
         } else if is_pipe(path) {
-            File::open(path).and_then(|mut file| copy(&mut file))
+            let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+            Self::copy(path, file)
         } else {
-            return Ok(Self::Path(path.to_owned()));
-        };
-        copied
-            .map(Self::Copy)
-            .map_err(|error| ReplayError::Checksum { file: path.display().to_string(), reason: error.to_string() })
+            Ok(Self::Path(path.to_owned()))
+        }
+    }
+
+    fn copy(path: &Path, mut from: impl Read) -> Result<Self, ReplayError> {
+        let broken = |error: std::io::Error| unreadable(path, &error);
+        let mut first = Vec::new();
+        from.by_ref().take(PEEK).read_to_end(&mut first).map_err(broken)?;
+        // What never ends must not fill the disk before it is refused.
+        refuse(path, &first)?;
+        let mut file = tempfile::tempfile().map_err(broken)?;
+        std::io::copy(&mut first.as_slice().chain(from), &mut file).map_err(broken)?;
+        // By the process's number: trace-cmd's library reads in another process.
+        let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into();
+        Ok(Self::Copy { path, _file: file })
     }
 
     fn path(&self) -> &Path {
         match self {
-            Self::Path(path) => path,
-            Self::Copy(file) => file.path(),
+            Self::Path(path) | Self::Copy { path, .. } => path,
         }
     }
 }
 
-fn checksum(path: &Path) -> Result<(String, u64), ReplayError> {
-    let broken =
-        |error: std::io::Error| ReplayError::Checksum { file: path.display().to_string(), reason: error.to_string() };
-    let mut file = File::open(path).map_err(broken)?;
+/// Refuses what cannot be a trace, by its first bytes.
+fn refuse(path: &Path, first: &[u8]) -> Result<(), ReplayError> {
+    const TRACE_DAT: &[u8] = b"\x17\x08\x44";
+    const GZIP: &[u8] = b"\x1f\x8b";
+    const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
+    // Readers tell of these themselves, and they cannot be told from a part.
+    if [TRACE_DAT, GZIP, ZSTD].iter().any(|magic| first.starts_with(magic)) {
+        return Ok(());
+    }
+    match TextTrace::from_stream(Box::new(std::io::Cursor::new(first.to_vec()))) {
+        Err(error @ (tracecmd_parse::Error::Form { .. } | tracecmd_parse::Error::Empty)) => {
+            Err(named(path, error).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `error` of a copy, under the name that its user knows.
+fn named(path: &Path, error: tracecmd_parse::Error) -> tracecmd_parse::Error {
+    match error {
+        tracecmd_parse::Error::InFile { error, .. } => tracecmd_parse::Error::InFile { path: path.to_owned(), error },
+        error => tracecmd_parse::Error::InFile { path: path.to_owned(), error: Box::new(error) },
+    }
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> ReplayError {
+    ReplayError::Checksum { file: path.display().to_string(), reason: error.to_string() }
+}
+
+fn checksum(path: &Path) -> std::io::Result<(String, u64)> {
+    let mut file = File::open(path)?;
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 64 * 1024];
     let mut bytes = 0;
     loop {
-        let n = file.read(&mut buffer).map_err(broken)?;
+        let n = file.read(&mut buffer)?;
         if n == 0 {
             break;
         }

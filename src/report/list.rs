@@ -15,8 +15,7 @@ pub fn releases(releases: &[ReleaseInfo]) -> String {
         rows.extend(info.patches.iter().map(|patch| vec![format!("  +{}", patch.name), patch.meaning.to_owned()]));
         out += &columns(2, &[Align::Left, Align::Wrap], &rows);
     }
-    out += "\n  tree:PATH[@REV][+PATCH...]  the wakeup path of a kernel tree, the user's own C\n";
-    out += "  SPEC:FEATURE, SPEC:NO_FEATURE  switches as in /sys/kernel/debug/sched/features\n";
+    out += "\n  SPEC:FEATURE, SPEC:NO_FEATURE  switches as in /sys/kernel/debug/sched/features\n";
     let more = "Patches combine: v5.11+scan-cost+recent-used. More: sisdiff list v5.11";
     out += &format!("\n{}\n", paint(FAINT, more));
     out

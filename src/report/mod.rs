@@ -10,6 +10,7 @@ pub mod layout;
 pub mod list;
 pub mod picture;
 pub mod placements;
+pub mod shell;
 pub mod sis;
 pub mod text;
 pub mod walks;

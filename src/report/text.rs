@@ -7,6 +7,7 @@ use crate::compare::{Class, Difference, Distance, Load, Outside};
 use crate::replay::totals::{Column, Comparison, Group, InputUse, Totals, reason};
 use crate::replay::{Outcome, Setup};
 use crate::report::layout::{Align, FAINT, HEADING, columns, count, counted, paint, percent, section};
+use crate::report::shell::printable;
 use crate::report::sis::{self, Value};
 use crate::report::{agreement, placements};
 use crate::units::seconds;
@@ -16,15 +17,15 @@ const GROUPS_LISTED: usize = 12;
 /// Names that a report lists.
 const COMMS_LISTED: usize = 5;
 
-/// The report of one recording.
-pub fn outcome(outcome: &Outcome) -> String {
+/// The report of one recording; `again` is the command that explains a decision of it, without the decision's number.
+pub fn outcome(outcome: &Outcome, again: Option<&str>) -> String {
     let mut out = String::new();
-    let title = format!("sisdiff {}: replay of {}", env!("CARGO_PKG_VERSION"), outcome.recording.file);
+    let title = format!("sisdiff {}: replay of {}", env!("CARGO_PKG_VERSION"), printable(&outcome.recording.file));
     line(&mut out, &paint(HEADING, &title));
     out += &head(outcome);
     out += &body(outcome);
-    if let Some(number) = first_example(&outcome.totals) {
-        let again = format!("one of them: sisdiff explain {} --wakeup {number}", outcome.recording.file);
+    if let (Some(number), Some(again)) = (first_example(&outcome.totals), again) {
+        let again = format!("one of them: {again} --wakeup {number}");
         out += &format!("\n{}\n", paint(FAINT, &again));
     }
     out

@@ -85,7 +85,7 @@ impl Files {
                 return Err(LoadError::File { file: origin.to_owned(), found, expected });
             }
             _ => {
-                let found = format!("a file that begins with {:02x?}", &bytes[..bytes.len().min(4)]);
+                let found = format!("a file that begins with \"{}\"", bytes[..bytes.len().min(12)].escape_ascii());
                 let expected = "a tar archive, packed with gzip or bzip2 or not at all";
                 return Err(LoadError::File { file: origin.to_owned(), found, expected });
             }
