@@ -280,6 +280,31 @@ fn soft_affinity_changes_nothing_where_nobody_set_it() {
 }
 
 #[test]
+fn a_release_reads_what_it_says_and_nothing_else() {
+    for info in RELEASES {
+        let read = (0..40u128)
+            .into_par_iter()
+            .map(|chunk| {
+                let mut scenes = Scenes::new(12_000_000 + chunk);
+                let mut read = Inputs::empty();
+                for i in 0..250 {
+                    let scene = scenes.scene();
+                    let mut spec = ModelSpec::of(info);
+                    if i % 2 == 0 {
+                        spec = spec.with_features(SchedFeat::all());
+                    }
+                    let mut model = Model::new(spec, &scene.state.topology);
+                    model.hidden = scene.hidden.clone();
+                    read |= model.select_task_rq(&scene.state, &scene.wakeups[0], None).read;
+                }
+                read
+            })
+            .reduce(Inputs::empty, |a, b| a | b);
+        assert_eq!(read, info.reads, "{}", info.name);
+    }
+}
+
+#[test]
 fn switches_are_read_where_they_are_named() {
     // Without SIS_PROP a v5.11 scan never gives up.
     let spec = spec("v5.11:NO_SIS_PROP");

@@ -240,4 +240,7 @@ pub struct ListArgs {
     /// Say which model a recorded kernel gets, by its `uname -r`.
     #[arg(long, value_name = "UNAME", conflicts_with = "release")]
     pub kernel: Option<String>,
+    /// What changed in the wakeup path between two releases, step by step.
+    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["release", "kernel"])]
+    pub changes: Option<Vec<String>>,
 }

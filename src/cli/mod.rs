@@ -16,7 +16,8 @@ use clap::{CommandFactory, Parser};
 use crate::cli::args::{Cli, Command, ListArgs, TopologyArgs};
 use crate::cli::output::{Trouble, print};
 use crate::cli::plan::{ExplainPlan, ReplayPlan};
-use crate::fair::{RELEASES, model_of};
+use crate::fair::changes::between;
+use crate::fair::{RELEASES, ReleaseInfo, model_of};
 use crate::report::list;
 use crate::report::shell::printable;
 use crate::topology::{self, TopologySource};
@@ -83,14 +84,21 @@ fn list_text(args: &ListArgs) -> Result<String, Trouble> {
         })?;
         return Ok(format!("{}: {}\n", model.spec, model.why));
     }
-    let Some(name) = &args.release else { return Ok(list::releases(RELEASES)) };
-    match RELEASES.iter().find(|info| info.name == name) {
-        Some(info) => Ok(list::release(info)),
-        None => {
-            let names: Vec<&str> = RELEASES.iter().map(|info| info.name).collect();
-            Err(Trouble::Usage(format!("list: no release {name:?}; there are {}", names.join(", "))))
-        }
+    if let Some([from, to]) = args.changes.as_deref() {
+        return Ok(list::changes(&between(release(from)?, release(to)?)));
     }
+    match &args.release {
+        Some(name) => release(name).map(list::release),
+        None => Ok(list::releases(RELEASES)),
+    }
+}
+
+/// The row of the release table with that name.
+fn release(name: &str) -> Result<&'static ReleaseInfo, Trouble> {
+    RELEASES.iter().find(|info| info.name == name).ok_or_else(|| {
+        let names: Vec<&str> = RELEASES.iter().map(|info| info.name).collect();
+        Trouble::Usage(format!("list: no release {name:?}; there are {}", names.join(", ")))
+    })
 }
 
 #[cfg(test)]

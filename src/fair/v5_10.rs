@@ -78,7 +78,7 @@ pub fn select_idle_core<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, sd: &Domain,
         }
     }
 
-    // No idle core: stop looking for one.
+    // No core was idle: the hint is taken back.
     set_idle_cores(e, target, false);
 
     e.nothing(Exit::IdleCore)

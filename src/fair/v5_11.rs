@@ -141,7 +141,7 @@ pub fn select_idle_core<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, sd: &Domain,
         e.cpumask_andnot(&mut cpus, e.topology().smt_mask(core));
     }
 
-    // No idle core: stop looking for one.
+    // No core was idle: the hint is taken back.
     set_idle_cores(e, target, false);
 
     match idle_candidate {

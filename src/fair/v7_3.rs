@@ -328,7 +328,7 @@ pub fn select_idle_capacity<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, sd: &Dom
         }
     }
 
-    // No idle core was the best: stop looking for one.
+    // The best is on no idle core: the hint is taken back.
     if has_idle_core && best_fits > rank::ASYM_IDLE_COMPLETE_MISFIT {
         set_idle_cores(e, target, false);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `sisdiff list`: the implementations there are.
 
+use crate::fair::changes::{Change, Step};
 use crate::fair::release::PatchInfo;
 use crate::fair::{Patch, ReleaseInfo};
 use crate::machine::Inputs;
@@ -47,6 +48,26 @@ pub fn release(info: &ReleaseInfo) -> String {
     out
 }
 
+/// What changed from release to release, oldest step first.
+pub fn changes(steps: &[Step]) -> String {
+    if steps.is_empty() {
+        return "the same release: no changes\n".to_owned();
+    }
+    let mut out = String::new();
+    for step in steps {
+        let rows: Vec<Vec<String>> = step.changes.iter().map(change).collect();
+        let title = format!("{} to {}", step.from.name, step.to.name);
+        out += &format!("{}\n{}\n", paint(HEADING, &title), columns(2, &[Align::Left, Align::Wrap], &rows));
+    }
+    out.pop();
+    out
+}
+
+fn change(change: &Change) -> Vec<String> {
+    let commit = change.commit.map_or_else(String::new, |commit| format!(" {commit}"));
+    vec![change.name.to_owned(), format!("{} ({}{commit})", change.meaning, change.since)]
+}
+
 /// ` (= +a+b)` for a name that stands for several patches.
 fn shorthand(info: &ReleaseInfo, bits: Patch) -> String {
     if bits.iter().count() < 2 {
@@ -74,6 +95,15 @@ mod tests {
                 assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
             }
         }
+    }
+
+    #[test]
+    fn changes_are_told_step_by_step() {
+        let (first, last) = (&RELEASES[0], &RELEASES[RELEASES.len() - 1]);
+        let text = anstream::adapter::strip_str(&changes(&crate::fair::changes::between(first, last))).to_string();
+        assert!(text.contains("v5.11 to v6.1") && text.contains("70fb5ccf2ebb"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(changes(&crate::fair::changes::between(last, last)).contains("no changes"));
     }
 
     #[test]
