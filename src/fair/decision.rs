@@ -32,7 +32,7 @@ pub enum Exit {
     IdleCpu,
     /// An idle SMT sibling (of target, or of prev since 5.13).
     IdleSmt,
-    /// The scan of single CPUs found one in the target's cluster (since 6.9, on machines with clusters).
+    /// The scan of single CPUs found one in the target's cluster (since 6.7, on machines with clusters).
     IdleCluster,
     /// No CPU of the target's cluster or LLC was found: prev, idle in another cluster.
     ClusterPrev,

@@ -281,7 +281,7 @@ impl Topology {
         self.parts.asym_cpucapacity
     }
 
-    /// Whether some domain is a cluster (the static key `sched_cluster_active`, since 6.9).
+    /// Whether some domain is a cluster (the static key `sched_cluster_active`, since 6.7).
     #[inline]
     pub fn has_clusters(&self) -> bool {
         self.has_clusters

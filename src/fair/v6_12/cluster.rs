@@ -8,14 +8,14 @@ use crate::topology::{Domain, SdFlags, Topology};
 use crate::units::Cpu;
 
 /// The static key `sched_cluster_active`: some domain is a cluster. **Source**: kernel/sched/topology.c,
-/// build_sched_domains(), v6.9 to v7.3.
+/// build_sched_domains(), v6.7 to v7.3.
 pub fn sched_cluster_active<R: Recorder>(e: &Env<'_, R>) -> bool {
     e.topology().has_clusters()
 }
 
 /// Whether both CPUs are of one cluster, or of one LLC where a CPU has no cluster.
 ///
-/// **Source**: kernel/sched/core.c, cpus_share_resources(), v6.9 to v7.3.
+/// **Source**: kernel/sched/core.c, cpus_share_resources(), v6.7 to v7.3.
 pub fn cpus_share_resources<R: Recorder>(e: &mut Env<'_, R>, this_cpu: Cpu, that_cpu: Cpu) -> bool {
     let share = this_cpu == that_cpu || sd_share_id(e.topology(), this_cpu) == sd_share_id(e.topology(), that_cpu);
     e.check(share, || format!("cpus_share_resources({this_cpu}, {that_cpu})"))
@@ -23,7 +23,7 @@ pub fn cpus_share_resources<R: Recorder>(e: &mut Env<'_, R>, this_cpu: Cpu, that
 
 /// `per_cpu(sd_share_id, cpu)`: the first CPU of the lowest cluster domain, else of the LLC domain.
 ///
-/// **Source**: kernel/sched/topology.c, update_top_cache_domain(), v6.9 to v7.3.
+/// **Source**: kernel/sched/topology.c, update_top_cache_domain(), v6.7 to v7.3.
 fn sd_share_id(topology: &Topology, cpu: Cpu) -> Cpu {
     let mut domains = topology.hierarchy(cpu).iter().map(|&id| topology.domain(id));
     let cluster = domains.find(|domain| domain.flags.contains(SdFlags::CLUSTER));
