@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::inputs::{Inputs, Provenance};
+use crate::machine::affinity::Families;
 use crate::machine::audit::Audit;
 use crate::machine::balance::Balancer;
 use crate::machine::book::{CpuBook, Open, Place, TaskBook};
@@ -44,6 +45,7 @@ pub struct Machine {
     pub(super) cpus: Vec<CpuBook>,
     pub(super) loads: Loads,
     pub(super) balancer: Balancer,
+    pub(super) families: Families,
     /// Calls of select_task_rq_fair() told so far.
     pub(super) calls: u64,
     pub(super) now_ns: u64,
@@ -78,6 +80,7 @@ impl Machine {
             cpus,
             loads,
             balancer: Balancer::default(),
+            families: Families::default(),
             calls: 0,
             now_ns: 0,
             start_ns: None,
@@ -104,7 +107,7 @@ impl Machine {
         }
         self.now_ns = self.now_ns.max(event.ts_ns);
         self.start_ns.get_or_insert(event.ts_ns);
-        self.tick_to(event.ts_ns, out);
+        self.tick_to(event.cpu, event.ts_ns, out);
         if !self.cpus[event.cpu.index()].curr_known {
             self.learn_curr(event);
         }

@@ -9,9 +9,10 @@
 //! rebalance_domains(), should_we_balance(), update_idle_cpu_scan().
 
 use crate::cpumask::Cpumask;
-use crate::machine::Step;
 use crate::machine::apply::{Machine, Out};
 use crate::machine::notice::Notice;
+use crate::machine::pace::Pace;
+use crate::machine::{State, Step};
 use crate::topology::{DomainId, SharedId};
 use crate::units::Cpu;
 
@@ -33,6 +34,8 @@ pub(super) struct Balancer {
     nohz_next_blocked: u64,
     /// By shared state, what was told last.
     nr_idle_scan: Vec<Option<u32>>,
+    /// How many virtual CPUs run at a time, where they share fewer real ones.
+    pub(super) pace: Pace,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -40,6 +43,10 @@ struct CpuBalance {
     next_balance: u64,
     /// `sd->last_balance`, parallel to the CPU's hierarchy.
     last_balance: Vec<u64>,
+    /// It had a tick since it was last idle: counted in `nr_busy_cpus`.
+    busy: bool,
+    /// A tick fell due while the virtual CPU did not run.
+    late: bool,
 }
 
 impl Balancer {
@@ -48,51 +55,75 @@ impl Balancer {
         self.nr_idle_scan.get(shared).copied().flatten()
     }
 
-    fn start(&mut self, machine: &crate::machine::State, jiffies: u64) {
+    /// A CPU stops its tick.
+    pub(super) fn enter_idle(&mut self, cpu: Cpu) {
+        if let Some(balance) = self.cpus.get_mut(cpu.index()) {
+            (balance.busy, balance.late) = (false, false);
+        }
+    }
+
+    fn start(&mut self, state: &State, jiffies: u64) {
         self.next_tick = jiffies + 1;
-        let cpu =
-            |cpu: Cpu| CpuBalance { next_balance: 0, last_balance: vec![0; machine.topology.hierarchy(cpu).len()] };
-        self.cpus = machine.topology.cpus().map(cpu).collect();
-        self.nr_idle_scan = vec![None; machine.topology.nr_shared()];
+        let cpu = |cpu| CpuBalance { last_balance: vec![0; state.topology.hierarchy(cpu).len()], ..Default::default() };
+        self.cpus = state.topology.cpus().map(cpu).collect();
+        self.nr_idle_scan = vec![None; state.topology.nr_shared()];
     }
 }
 
 impl Machine {
-    /// Lets the ticks up to `ts_ns` happen.
-    pub(super) fn tick_to(&mut self, ts_ns: u64, out: Out<'_>) {
+    /// Lets the ticks up to `ts_ns` happen, and on `cpu` itself, which shows that it runs, one that is late.
+    pub(super) fn tick_to(&mut self, cpu: Cpu, ts_ns: u64, out: Out<'_>) {
         let jiffies = self.config.jiffies(ts_ns);
         if self.balancer.next_tick == 0 {
             let mut balancer = std::mem::take(&mut self.balancer);
             balancer.start(&self.state, jiffies);
             self.balancer = balancer;
         }
-        if jiffies < self.balancer.next_tick {
-            return;
-        }
         self.balancer.next_tick = self.balancer.next_tick.max(jiffies.saturating_sub(TICKS_MAX));
         while self.balancer.next_tick <= jiffies {
             let now = self.balancer.next_tick;
-            self.tick(now, self.config.jiffies_ns(now), out);
+            self.all_tick(now, self.config.jiffies_ns(now), out);
             self.balancer.next_tick += 1;
+        }
+        if std::mem::take(&mut self.balancer.cpus[cpu.index()].late) {
+            self.tick(cpu, jiffies, ts_ns, out);
+        }
+        if self.config.emulated {
+            self.balancer.pace.event(cpu, ts_ns);
         }
     }
 
-    fn tick(&mut self, now: u64, now_ns: u64, out: Out<'_>) {
-        let topology = self.state.topology.clone();
-        let busy = topology.online().and_not(&self.state.rq.curr_idle);
-        let (mut balance, mut blocked) = (false, false);
+    fn all_tick(&mut self, now: u64, now_ns: u64, out: Out<'_>) {
+        let busy = self.state.topology.online().and_not(&self.state.rq.curr_idle);
+        let turns = if self.config.emulated { self.balancer.pace.turns(busy.weight()) } else { 1 };
         for cpu in busy.iter() {
-            self.loads.tick(cpu, now_ns);
-            if now >= self.balancer.cpus[cpu.index()].next_balance {
-                self.rebalance(cpu, false, now, out);
+            if (now + u64::from(cpu.0)).is_multiple_of(turns) {
+                self.tick(cpu, now, now_ns, out);
+            } else {
+                self.balancer.cpus[cpu.index()].late = true;
             }
-            let llc_busy = || topology.sd_llc(cpu).map_or(0, |id| (topology.domain(id).span & busy).weight());
-            let crowded = self.cpus[cpu.index()].now.nr >= 2 || llc_busy() > 1;
-            balance |= now >= self.balancer.nohz_next_balance && crowded;
-            blocked |= now > self.balancer.nohz_next_blocked;
         }
-        if balance || blocked {
-            self.balance_idle(&topology.online().and_not(&busy), balance, now, now_ns, out);
+    }
+
+    /// The tick of a CPU that is not idle.
+    fn tick(&mut self, cpu: Cpu, now: u64, now_ns: u64, out: Out<'_>) {
+        self.balancer.cpus[cpu.index()].busy = true;
+        self.balancer.cpus[cpu.index()].late = false;
+        self.loads.tick(cpu, now_ns);
+        if now >= self.balancer.cpus[cpu.index()].next_balance {
+            self.rebalance(cpu, false, now, out);
+        }
+        let topology = &self.state.topology;
+        let idle = *topology.online() & self.state.rq.curr_idle;
+        if idle.is_empty() {
+            return;
+        }
+        let is_busy = |cpu: &Cpu| self.balancer.cpus[cpu.index()].busy;
+        let llc_busy = || topology.sd_llc(cpu).map_or(0, |id| topology.domain(id).span.iter().filter(is_busy).count());
+        let due = now >= self.balancer.nohz_next_balance;
+        let balance = due && (self.cpus[cpu.index()].now.nr >= 2 || llc_busy() > 1);
+        if balance || now > self.balancer.nohz_next_blocked {
+            self.balance_idle(&idle, balance, now, now_ns, out);
         }
     }
 
@@ -107,7 +138,7 @@ impl Machine {
             next = next.min(self.balancer.cpus[cpu.index()].next_balance);
         }
         if balance {
-            self.balancer.nohz_next_balance = next;
+            self.balancer.nohz_next_balance = next.max(now + 1);
         }
         self.balancer.nohz_next_blocked = now + self.jiffies_of_ms(BLOCKED_MS);
     }

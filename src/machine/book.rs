@@ -6,6 +6,7 @@
 
 use crate::cpumask::Cpumask;
 use crate::inputs::{Inputs, Provenance};
+use crate::machine::affinity::Habit;
 use crate::machine::apply::Machine;
 use crate::machine::loads::{Entity, WEIGHT_IDLE, weight_of};
 use crate::machine::names::bound_cpu;
@@ -40,6 +41,8 @@ impl Place {
 pub(super) struct Call {
     pub(super) number: u64,
     pub(super) class_cpu: Option<Cpu>,
+    /// CPUs that were idle then.
+    pub(super) idle: Cpumask,
 }
 
 /// What the machine keeps of a task besides its facts.
@@ -59,6 +62,10 @@ pub(super) struct TaskBook {
     pub(super) ahead: bool,
     /// When a sched_wakeup came without a sched_waking before it.
     pub(super) unannounced_ns: Option<u64>,
+    /// Tasks that it shares its affinity with, as far as is assumed.
+    pub(super) family: u32,
+    /// Where it keeps to by itself.
+    pub(super) habit: Habit,
 }
 
 impl TaskBook {
@@ -71,6 +78,8 @@ impl TaskBook {
         left_ns: None,
         ahead: false,
         unannounced_ns: None,
+        family: u32::MAX,
+        habit: Habit::NONE,
     };
 }
 
@@ -175,6 +184,7 @@ impl Machine {
             }
         };
         self.loads.entities[id.index()].seen_ns = self.now_ns;
+        self.books[id.index()].family = self.families.found();
         self.pids.insert(pid, id);
         self.bind_by_name(id);
         id
@@ -184,6 +194,7 @@ impl Machine {
     pub(super) fn drop_task(&mut self, id: TaskId) {
         self.place(id, Place::Off, true);
         self.loads.forget(id.index(), self.now_ns);
+        self.families.leave(self.books[id.index()].family);
         self.pids.remove(self.state.tasks[id].pid, id);
     }
 

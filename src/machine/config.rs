@@ -82,6 +82,9 @@ pub struct MachineConfig {
     pub has_sis_in: bool,
     /// The recording has sched_migrate_task: a wakeup without one stayed on prev_cpu. Default true.
     pub has_migrate: bool,
+    /// The recorded machine was emulated on fewer real CPUs (QEMU TCG): virtual CPUs stand still most of the time and
+    /// take fewer ticks. Default false.
+    pub emulated: bool,
     /// Per CPU `rq->max_idle_balance_cost` as the topology snapshot gives it (the sum of its domains'
     /// max_newidle_lb_cost), ns; empty: not known, the kernel's floor of 500,000 is taken.
     pub max_idle_balance_cost_ns: Vec<u64>,
@@ -97,6 +100,7 @@ impl Default for MachineConfig {
             assumed_sync: false,
             has_sis_in: false,
             has_migrate: true,
+            emulated: false,
             max_idle_balance_cost_ns: Vec::new(),
         }
     }

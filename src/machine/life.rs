@@ -42,6 +42,11 @@ impl Machine {
         task.last_update_time_ns = 0;
         self.loads.entities[id.index()] = Entity::forked(self.loads.entities[parent.index()].weight);
         self.books[id.index()].fair = self.books[parent.index()].fair;
+        let family = self.books[parent.index()].family;
+        if family != u32::MAX {
+            self.families.leave(self.books[id.index()].family);
+            self.books[id.index()].family = self.families.join(family);
+        }
         let parent = Some(parent);
         out(&self.state, Notice::Step(Step::Fork { p: id, parent, cpu: event.cpu }));
     }
@@ -51,6 +56,8 @@ impl Machine {
         let Some(id) = self.pids.get(old_pid) else { return };
         // A kernel thread that executes a program (a usermode helper) is a user task from then on.
         self.state.tasks[id].flags -= TaskFlags::KTHREAD;
+        self.families.leave(self.books[id.index()].family);
+        self.books[id.index()].family = self.families.found();
         if pid == old_pid {
             return;
         }

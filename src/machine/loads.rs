@@ -251,7 +251,7 @@ impl Loads {
     /// A task that slept on another CPU takes its averages away from there.
     ///
     /// **Source**: remove_entity_load_avg(); migrate_se_pelt_lag() for an idle CPU, whose clock stands still.
-    fn leave(&mut self, task: usize, to: Cpu, now_ns: u64, curr_idle: &Cpumask) {
+    pub(super) fn leave(&mut self, task: usize, to: Cpu, now_ns: u64, curr_idle: &Cpumask) {
         let entity = &mut self.entities[task];
         let Some(from) = entity.attached.filter(|&from| from != to) else { return };
         let cfs = &mut self.cfs[from.index()];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The machine: observed facts, driven by events. Pure: no clock, no I/O.
 
+mod affinity;
 mod apply;
 mod audit;
 mod balance;
@@ -10,6 +11,7 @@ mod life;
 mod loads;
 mod names;
 pub mod notice;
+mod pace;
 mod pelt;
 mod probe;
 mod show;

@@ -74,6 +74,7 @@ impl Machine {
             self.leave_idle(cpu, event.ts_ns, out);
         }
         self.state.tasks[id].task_cpu = cpu;
+        self.seen_on(id, cpu);
         self.place(id, Place::On(cpu), true);
         self.loads.run(id.index(), cpu, self.now_ns);
         self.set_curr(cpu, id);
@@ -92,6 +93,7 @@ impl Machine {
             self.place(id, Place::Off, true);
         }
         self.set_curr(cpu, TaskId::swapper(cpu));
+        self.balancer.enter_idle(cpu);
         self.state.rq.known[cpu.index()].set_derived(Inputs::NR_RUNNING | Inputs::IDLE_STATE);
         self.state.rq.idle_stamp_ns[cpu.index()] = event.ts_ns;
         out(&self.state, Notice::Step(Step::EnterIdle(cpu)));

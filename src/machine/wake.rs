@@ -35,6 +35,7 @@ impl Machine {
         }
         book.woken = true;
         book.ahead = false;
+        self.assume_affinity(id);
         let why = self.why_not(event, id);
         let selects = matches!(why, Why::OnCpu | Why::Unexplained | Why::Unknown);
         let decides = selects && !self.config.probed();
@@ -132,9 +133,10 @@ impl Machine {
             waker_comm: waker.comm,
             wakeup,
         };
+        let idle = self.idle_cpus();
         out(&self.state, Notice::Wakeup(recorded));
         let number = self.calls;
-        self.books[p.index()].call = Some(Call { number, class_cpu: None });
+        self.books[p.index()].call = Some(Call { number, class_cpu: None, idle });
         self.cpus[event.cpu.index()].open = Open::Called { p, kind, prev_cpu, answered: false };
     }
 
@@ -166,6 +168,7 @@ impl Machine {
         self.state.tasks[id].task_cpu = dest_cpu;
         if open.wakes(id) {
             self.place(id, Place::Off, true);
+            self.loads.leave(id.index(), dest_cpu, self.now_ns, &self.state.rq.curr_idle);
             let place = self.placed(id, dest_cpu, event.cpu);
             self.place(id, place, false);
             return self.choose(id, dest_cpu, out);
@@ -232,7 +235,9 @@ impl Machine {
 
     /// The CPU that a task's open call ended with is known.
     fn choose(&mut self, id: TaskId, final_cpu: Cpu, out: Out<'_>) {
-        if let Some(Call { number, class_cpu }) = self.books[id.index()].call.take() {
+        if let Some(call) = self.books[id.index()].call.take() {
+            self.weigh_affinity(id, &call, final_cpu);
+            let Call { number, class_cpu, .. } = call;
             out(&self.state, Notice::Chosen { number, class_cpu, final_cpu: Some(final_cpu) });
         }
     }

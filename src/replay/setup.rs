@@ -161,6 +161,7 @@ fn config(source: &Source, options: &Options, loaded: &Loaded, kernel: Option<&s
         assumed_sync: options.assume_sync,
         has_sis_in: source.has_sis_in,
         has_migrate: source.has_migrate,
+        emulated: loaded.snapshot.emulated,
         max_idle_balance_cost_ns: max_idle.unwrap_or_default(),
         ..default
     };

@@ -16,6 +16,9 @@ pub struct Snapshot {
     pub features: Vec<(String, bool)>,
     /// Timer ticks per second, derived from jiffies and uptime.
     pub hz: Option<u32>,
+    /// Whether the CPUs are QEMU's without hardware virtualisation (TCG), by /proc/cpuinfo: then they stand still for
+    /// milliseconds when the host has fewer.
+    pub emulated: bool,
     /// Whether CONFIG_FAIR_GROUP_SCHED is set.
     pub group_sched: Option<bool>,
     /// Whether autogroup is switched on.
@@ -84,6 +87,7 @@ impl Snapshot {
             kernel_release: version.and_then(word),
             features: features.map(parse_features).unwrap_or_default(),
             hz: debug.and_then(hz),
+            emulated: files.text("proc/cpuinfo").is_some_and(|text| text.contains("QEMU TCG CPU")),
             group_sched: debug.and_then(group_sched),
             autogroup: files.text("proc/sys/kernel/sched_autogroup_enabled").map(|text| text != "0"),
             migration_cost_ns: cost.and_then(|text| text.parse().ok()),
