@@ -11,6 +11,7 @@ use std::sync::Arc;
 use sisdiff::cpumask::Cpumask;
 use sisdiff::fair::{Decision, Implementation, Model, Walk, WalkStep, model_of};
 use sisdiff::machine::{Machine, MachineConfig, Notice, RecordedWakeup, State};
+use sisdiff::replay::Insight;
 use sisdiff::topology::{TopologySource, load_for};
 use sisdiff::trace::{Decoder, Event};
 use sisdiff::units::Cpu;
@@ -58,6 +59,7 @@ impl std::ops::AddAssign for Score {
 }
 
 struct Fidelity {
+    insight: Insight,
     model: Model,
     held: BTreeMap<u64, Held>,
     wake: Score,
@@ -75,7 +77,11 @@ impl Fidelity {
     fn notice(&mut self, state: &State, notice: Notice) {
         match notice {
             Notice::Wakeup(recorded) => self.wakeup(state, recorded),
-            Notice::Step(step) => self.model.step(state, &step),
+            Notice::Step(step) => {
+                if self.insight.step(&step) {
+                    self.model.step(state, &step);
+                }
+            }
             Notice::NotSelected { why, .. } => *self.why.entry(format!("{why:?}")).or_default() += 1,
             Notice::Chosen { number, class_cpu, final_cpu } => self.chosen(state, number, class_cpu, final_cpu),
             Notice::NeverChosen { number } => {
@@ -85,7 +91,11 @@ impl Fidelity {
         }
     }
 
-    fn wakeup(&mut self, state: &State, recorded: RecordedWakeup) {
+    fn wakeup(&mut self, state: &State, mut recorded: RecordedWakeup) {
+        for step in self.insight.prepare(state, &mut recorded) {
+            self.model.step(state, &step);
+        }
+        self.insight.ask(state, &recorded, &mut self.model);
         let mut text = String::new();
         let mut walk = Walk::default();
         let decision = if self.show > 0 {
@@ -99,6 +109,7 @@ impl Fidelity {
     }
 
     fn chosen(&mut self, state: &State, number: u64, class_cpu: Option<Cpu>, final_cpu: Option<Cpu>) {
+        self.insight.chosen(number, sisdiff::replay::Choice { class_cpu, final_cpu });
         let Some(held) = self.held.remove(&number) else { return };
         let (ours, kernels) = match (class_cpu, final_cpu) {
             (Some(cpu), _) => (held.decision.class_cpu, cpu),
@@ -200,6 +211,7 @@ fn run(path: &Path, plain: bool, options: &Options) -> Result<Run, Box<dyn Error
         ignore_probes: plain,
         ignore_rq_probes: options.task,
         assumed_sync: options.sync,
+        emulated: loaded.snapshot.emulated,
         max_idle_balance_cost_ns: costs.iter().map(|cost| cost.unwrap_or(0)).collect(),
         ..MachineConfig::default()
     };
@@ -208,6 +220,7 @@ fn run(path: &Path, plain: bool, options: &Options) -> Result<Run, Box<dyn Error
     let model = Model::new(recorded.spec, &topology);
     prime(&trace, &decoder, &mut machine)?;
     let mut fidelity = Fidelity {
+        insight: Insight::default(),
         model,
         held: BTreeMap::new(),
         wake: Score::default(),

@@ -7,6 +7,7 @@ use crate::compare::{Class, Verdict, compare};
 use crate::fair::{Decision, Implementation, Step, Walk};
 use crate::machine::{Inputs, Notice, Provenance, RecordedWakeup, State};
 use crate::replay::filter::Filter;
+use crate::replay::insight::Insight;
 use crate::replay::totals::{Column, CommCount, Comparison, InputUse, Role, Totals, keep_top};
 use crate::units::{Comm, Cpu};
 use crate::wakeup::Wakeup;
@@ -102,6 +103,7 @@ pub struct Driver<F> {
     assumed: Inputs,
     watch: Option<u64>,
     explained: Option<Explained>,
+    insight: Insight,
     on_row: F,
 }
 
@@ -140,6 +142,7 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
             assumed: Inputs::empty(),
             watch: None,
             explained: None,
+            insight: Insight::default(),
             on_row,
         }
     }
@@ -170,7 +173,11 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
                     *self.totals.not_selected.entry(why).or_default() += 1;
                 }
             }
-            &Notice::Chosen { number, class_cpu, final_cpu } => self.settle(number, Choice { class_cpu, final_cpu }),
+            &Notice::Chosen { number, class_cpu, final_cpu } => {
+                let choice = Choice { class_cpu, final_cpu };
+                self.insight.chosen(number, choice);
+                self.settle(number, choice);
+            }
             &Notice::NeverChosen { number } => self.settle(number, Choice::default()),
         }
     }
@@ -178,6 +185,9 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
     /// A fact goes to the model of the recorded kernel only; the others are seeded with it while they know nothing, or
     /// the difference under test would be erased.
     fn step(&mut self, state: &State, step: &Step) {
+        if !self.insight.step(step) {
+            return;
+        }
         if let Step::Fact(fact) | Step::Seed(fact) = step {
             self.facts += 1;
             for one in &mut self.contestants {
@@ -191,6 +201,7 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
 
     fn wakeup(&mut self, state: &State, recorded: &RecordedWakeup) {
         let watched = self.watch == Some(recorded.number);
+        let recorded = &self.prepare(state, recorded);
         let mut walks = Vec::new();
         let mut decisions = Vec::with_capacity(self.contestants.len());
         let mut insensitive = Inputs::SYNC | Inputs::WAKEE_FLIPS;
@@ -224,6 +235,18 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
                 self.release();
             }
         }
+    }
+
+    /// Puts in what earlier choices of the recorded kernel tell, and asks what this one will.
+    fn prepare(&mut self, state: &State, recorded: &RecordedWakeup) -> RecordedWakeup {
+        let mut recorded = *recorded;
+        for step in self.insight.prepare(state, &mut recorded) {
+            self.contestants.iter_mut().for_each(|one| one.implementation.step(state, &step));
+        }
+        if let Some(one) = self.contestants.iter_mut().find(|one| one.role == Role::Recorded) {
+            self.insight.ask(state, &recorded, one.implementation.as_mut());
+        }
+        recorded
     }
 
     fn judge(

@@ -6,6 +6,7 @@
 pub mod driver;
 pub mod error;
 pub mod filter;
+pub mod insight;
 pub mod outcome;
 pub mod recording;
 pub mod run;
@@ -16,6 +17,7 @@ pub mod totals;
 pub use driver::{Choice, Contestant, Driver, Explained, Finished, Row};
 pub use error::ReplayError;
 pub use filter::Filter;
+pub use insight::Insight;
 pub use outcome::{Outcome, RecordedModel, Recording, Setup};
 pub use setup::Options;
 pub use totals::{Role, Totals};

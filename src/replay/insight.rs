@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What the recorded kernel's choices tell about inputs that the trace does not have.
+//!
+//! Two inputs persist from one wakeup to the next, so that a choice tells something about the next ones: `nr_idle_scan`,
+//! which only a balancing pass changes, and whether a kind of wakeup is synchronous, which is written in the waker's
+//! code. For each wakeup the model of the recorded kernel is asked under both values; where the answers differ and the
+//! kernel's choice is one of them, that one was true. Only choices of earlier wakeups are used: nothing is fitted to the
+//! choice it is compared with.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::fair::{Decision, Implementation};
+use crate::inputs::Inputs;
+use crate::machine::{HiddenFact, RecordedWakeup, State, Step};
+use crate::replay::driver::Choice;
+use crate::topology::SharedId;
+use crate::units::{Comm, Cpu};
+use crate::wakeup::{WakeKind, Wakeup};
+
+/// How long a choice bounds nr_idle_scan, ms: about as long as periodic balancing lets it stand.
+const BOUND_MS: u64 = 16;
+/// Wakeups that may wait for their choice.
+const HELD_MAX: usize = 4096;
+/// Kinds of wakeups whose sync flag is learned; later ones use what their waker's or all wakeups tell.
+const KINDS_MAX: usize = 4096;
+/// The weight of one observation of a sync flag; those before lose an eighth with each.
+const OBSERVED: i32 = 1024;
+
+/// What is known of one LLC's nr_idle_scan.
+#[derive(Debug, Clone, Copy, Default)]
+struct Scan {
+    /// From the machine's balancing.
+    derived: Option<u32>,
+    /// At least this, since when (jiffies).
+    least: Option<(u32, u64)>,
+    /// At most this, since when.
+    most: Option<(u32, u64)>,
+    /// What the implementations were told last.
+    told: Option<u32>,
+    /// The trace tells it.
+    traced: bool,
+}
+
+/// A wakeup whose choice will tell something.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    number: u64,
+    jiffies: u64,
+    scan: Option<ScanQuestion>,
+    sync: Option<SyncQuestion>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct ScanQuestion {
+    shared: SharedId,
+    /// The smallest nr_idle_scan with which the scan hits.
+    needs: u32,
+    hit: (Cpu, Cpu),
+    miss: (Cpu, Cpu),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct SyncQuestion {
+    kind: Kind,
+    with: (Cpu, Cpu),
+    without: (Cpu, Cpu),
+}
+
+/// What wakeups have in common that come from the same place in the code, as far as a trace shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    in_task: bool,
+    /// In an interrupt the waker is whoever was interrupted, and says nothing.
+    waker: Option<Comm>,
+    wakee: Option<Comm>,
+}
+
+/// Learns from choices. Memory is bounded.
+#[derive(Debug, Clone, Default)]
+pub struct Insight {
+    scans: Vec<Scan>,
+    asked: VecDeque<Asked>,
+    /// Positive: synchronous.
+    sync: BTreeMap<Kind, i32>,
+}
+
+fn answer(decision: &Decision) -> (Cpu, Cpu) {
+    (decision.class_cpu, decision.final_cpu)
+}
+
+fn is(answer: (Cpu, Cpu), choice: Choice) -> bool {
+    match (choice.class_cpu, choice.final_cpu) {
+        (Some(cpu), _) => answer.0 == cpu,
+        (None, Some(cpu)) => answer.1 == cpu,
+        (None, None) => false,
+    }
+}
+
+impl Insight {
+    /// Takes note of what the machine tells; whether the implementations shall hear it now. A derived nr_idle_scan is held
+    /// back until [`Self::prepare`], unless the trace tells the true one.
+    pub fn step(&mut self, step: &Step) -> bool {
+        match *step {
+            Step::Balance { shared, nr_idle_scan } => {
+                let scan = self.scan(shared);
+                scan.derived = Some(nr_idle_scan);
+                scan.traced
+            }
+            Step::Fact(HiddenFact::NrIdleScan(shared, _)) => {
+                self.scan(shared).traced = true;
+                true
+            }
+            _ => true,
+        }
+    }
+
+    fn scan(&mut self, shared: SharedId) -> &mut Scan {
+        if self.scans.len() <= shared {
+            self.scans.resize(shared + 1, Scan::default());
+        }
+        &mut self.scans[shared]
+    }
+
+    /// Before a wakeup is decided: puts what was learned of its sync flag into it, and returns the steps that every
+    /// implementation has to take.
+    pub fn prepare(&mut self, state: &State, recorded: &mut RecordedWakeup) -> Vec<Step> {
+        // Where the user assumes that all wakeups are synchronous, they are.
+        if recorded.wakeup.known.assumed.contains(Inputs::SYNC) && !recorded.wakeup.sync {
+            recorded.wakeup.sync = self.guess(&kind_of(recorded)).unwrap_or(false);
+        }
+        let lasts = BOUND_MS * u64::from(state.hz) / 1000;
+        let mut steps = Vec::new();
+        for (shared, scan) in self.scans.iter_mut().enumerate() {
+            if let Some(nr_idle_scan) = scan.estimate(state.jiffies, lasts) {
+                scan.told = Some(nr_idle_scan);
+                steps.push(Step::Balance { shared, nr_idle_scan });
+            }
+        }
+        steps
+    }
+
+    /// Asks the model of the recorded kernel under other values; before it decides.
+    pub fn ask(&mut self, state: &State, recorded: &RecordedWakeup, model: &mut dyn Implementation) {
+        let wakeup = &recorded.wakeup;
+        if wakeup.kind != WakeKind::Ttwu {
+            return;
+        }
+        let decision = model.peek(state, wakeup, None);
+        let scan = self.ask_scan(state, wakeup, &decision, model);
+        let sync = wakeup.known.assumed.contains(Inputs::SYNC).then(|| {
+            let flipped = Wakeup { sync: !wakeup.sync, ..*wakeup };
+            let other = answer(&model.peek(state, &flipped, None));
+            let ours = answer(&decision);
+            let (with, without) = if wakeup.sync { (ours, other) } else { (other, ours) };
+            SyncQuestion { kind: kind_of(recorded), with, without }
+        });
+        let sync = sync.filter(|sync| sync.with != sync.without);
+        if scan.is_none() && sync.is_none() {
+            return;
+        }
+        if self.asked.len() >= HELD_MAX {
+            self.asked.pop_front();
+        }
+        self.asked.push_back(Asked { number: recorded.number, jiffies: state.jiffies, scan, sync });
+    }
+
+    fn ask_scan(
+        &mut self,
+        state: &State,
+        wakeup: &Wakeup,
+        decision: &Decision,
+        model: &mut dyn Implementation,
+    ) -> Option<ScanQuestion> {
+        if !decision.read.contains(Inputs::NR_IDLE_SCAN) {
+            return None;
+        }
+        let topology = &state.topology;
+        let mut all: Vec<SharedId> =
+            [wakeup.this_cpu, wakeup.prev_cpu].iter().filter_map(|&cpu| topology.llc_shared(cpu)).collect();
+        all.dedup();
+        if all.iter().any(|&shared| self.scan(shared).traced) {
+            return None;
+        }
+        let mut with = |nr_idle_scan: u32| {
+            for &shared in &all {
+                model.step(state, &Step::Balance { shared, nr_idle_scan });
+            }
+            model.peek(state, wakeup, None)
+        };
+        let weight = all.iter().map(|&shared| topology.shared_span(shared).weight()).max().unwrap_or(0);
+        let (hit, miss) = (answer(&with(weight)), answer(&with(0)));
+        let mut question = None;
+        if hit != miss {
+            let (mut low, mut high) = (0, weight);
+            while high - low > 1 {
+                let middle = low + (high - low) / 2;
+                if answer(&with(middle)) == miss { low = middle } else { high = middle }
+            }
+            question = topology.llc_shared(hit.0).map(|shared| ScanQuestion { shared, needs: high, hit, miss });
+        }
+        for &shared in &all {
+            let told = self.scan(shared).told.unwrap_or(0);
+            model.step(state, &Step::Balance { shared, nr_idle_scan: told });
+        }
+        question
+    }
+
+    /// What the kernel chose.
+    pub fn chosen(&mut self, number: u64, choice: Choice) {
+        let Ok(at) = self.asked.binary_search_by_key(&number, |asked| asked.number) else { return };
+        let Some(asked) = self.asked.remove(at) else { return };
+        if let Some(question) = asked.scan {
+            let scan = self.scan(question.shared);
+            if is(question.hit, choice) {
+                scan.least = Some((question.needs, asked.jiffies));
+                scan.most = scan.most.filter(|&(most, _)| most >= question.needs);
+            } else if is(question.miss, choice) {
+                scan.most = Some((question.needs - 1, asked.jiffies));
+                scan.least = scan.least.filter(|&(least, _)| least < question.needs);
+            }
+        }
+        if let Some(question) = asked.sync {
+            let (with, without) = (is(question.with, choice), is(question.without, choice));
+            if with != without {
+                self.learn(question.kind, if with { OBSERVED } else { -OBSERVED });
+            }
+        }
+    }
+
+    fn learn(&mut self, kind: Kind, value: i32) {
+        for kind in kind.wider() {
+            let full = self.sync.len() >= KINDS_MAX;
+            match self.sync.get_mut(&kind) {
+                Some(known) => *known += value - *known / 8,
+                None if full => {}
+                None => {
+                    self.sync.insert(kind, value);
+                }
+            }
+        }
+    }
+
+    fn guess(&self, kind: &Kind) -> Option<bool> {
+        kind.wider().iter().find_map(|kind| self.sync.get(kind)).map(|&value| value > 0)
+    }
+}
+
+impl Kind {
+    /// The kind itself, then what it is part of.
+    fn wider(&self) -> [Self; 4] {
+        [
+            *self,
+            Self { waker: None, ..*self },
+            Self { wakee: None, ..*self },
+            Self { waker: None, wakee: None, ..*self },
+        ]
+    }
+}
+
+fn kind_of(recorded: &RecordedWakeup) -> Kind {
+    let in_task = recorded.wakeup.in_task;
+    Kind { in_task, waker: in_task.then_some(recorded.waker_comm), wakee: Some(recorded.comm) }
+}
+
+impl Scan {
+    /// The derived value, within what choices tell, if it is another than was told.
+    fn estimate(&self, jiffies: u64, lasts: u64) -> Option<u32> {
+        if self.traced {
+            return None;
+        }
+        let fresh = |bound: Option<(u32, u64)>| bound.filter(|&(_, since)| jiffies.saturating_sub(since) <= lasts);
+        let mut value = self.derived.or(self.told)?;
+        if let Some((least, _)) = fresh(self.least) {
+            value = value.max(least);
+        }
+        if let Some((most, _)) = fresh(self.most) {
+            value = value.min(most);
+        }
+        (self.told != Some(value)).then_some(value)
+    }
+}
+
+#[cfg(test)]
+#[path = "insight_tests.rs"]
+mod tests;
