@@ -395,13 +395,13 @@ fn threads_change_nothing_but_the_time() {
 
 #[test]
 fn explain_shows_machine_decisions_and_walks() {
-    let wide = fine(&["explain", SMALL, "--wakeup", "31", "--width", "100", "--patched", "v6.1"]);
+    let wide = fine(&["explain", SMALL, "--wakeup", "30", "--width", "100", "--patched", "v6.1"]);
     for part in ["LLC 0-5", "LLC 6-11", "prev_cpu", "recorded choice", "select_idle_sibling()", "leaned on"] {
         assert!(wide.contains(part), "no {part}: {wide}");
     }
     assert!(wide.lines().all(|line| line.chars().count() <= 100), "{wide}");
     assert!(wide.lines().any(|line| line.matches("select_idle_sibling()").count() == 2), "side by side: {wide}");
-    let narrow = fine(&["explain", SMALL, "--wakeup", "31", "--width", "80", "--patched", "v6.1"]);
+    let narrow = fine(&["explain", SMALL, "--wakeup", "30", "--width", "80", "--patched", "v6.1"]);
     assert!(narrow.lines().all(|line| line.matches("select_idle_sibling()").count() <= 1), "stacked: {narrow}");
     assert!(narrow.lines().any(|line| line.starts_with("> ")), "the first different step: {narrow}");
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! [`Machine`]: one event in, the state changed, and what that means told.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::inputs::{Inputs, Provenance};
@@ -12,6 +13,7 @@ use crate::machine::config::MachineConfig;
 use crate::machine::loads::Loads;
 use crate::machine::notice::Notice;
 use crate::machine::tasks::PidMap;
+use crate::machine::wake::DECIDES_NS;
 use crate::machine::{State, TaskId};
 use crate::topology::Topology;
 use crate::trace::{Event, EventKind};
@@ -46,6 +48,10 @@ pub struct Machine {
     pub(super) loads: Loads,
     pub(super) balancer: Balancer,
     pub(super) families: Families,
+    /// When decisions without an answer of their own have been made, and in which CPU's context.
+    pub(super) due: VecDeque<(u64, Cpu)>,
+    /// How long a decision is seen to take, ns.
+    pub(super) decides_ns: u64,
     /// Calls of select_task_rq_fair() told so far.
     pub(super) calls: u64,
     pub(super) now_ns: u64,
@@ -81,6 +87,8 @@ impl Machine {
             loads,
             balancer: Balancer::default(),
             families: Families::default(),
+            due: VecDeque::new(),
+            decides_ns: DECIDES_NS,
             calls: 0,
             now_ns: 0,
             start_ns: None,
@@ -105,6 +113,7 @@ impl Machine {
             self.doubts.foreign += 1;
             return;
         }
+        self.decide_due(event.ts_ns, out);
         self.now_ns = self.now_ns.max(event.ts_ns);
         self.start_ns.get_or_insert(event.ts_ns);
         self.tick_to(event.cpu, event.ts_ns, out);
@@ -210,6 +219,7 @@ impl Machine {
     /// Events of `cpu` are missing: what ran and is queued there has to be seen anew.
     fn on_lost(&mut self, cpu: Cpu, out: Out<'_>) {
         self.doubts.losses += 1;
+        self.decide(cpu, out);
         if let Open::Called { p, .. } = self.cpus[cpu.index()].open
             && let Some(call) = self.books[p.index()].call.take()
         {

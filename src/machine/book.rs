@@ -12,7 +12,7 @@ use crate::machine::loads::{Entity, WEIGHT_IDLE, weight_of};
 use crate::machine::names::bound_cpu;
 use crate::machine::notice::Why;
 use crate::machine::{Task, TaskFlags, TaskId};
-use crate::trace::{SisRq, Wakee};
+use crate::trace::{Event, SisRq, Wakee};
 use crate::units::{Comm, Cpu, Pid};
 use crate::wakeup::WakeKind;
 
@@ -53,6 +53,8 @@ pub(super) struct TaskBook {
     pub(super) confirmed: bool,
     /// A waking whose sched_wakeup has not come.
     pub(super) woken: bool,
+    /// The CPU in whose context a decision about it is to be told.
+    pub(super) asked_on: Option<Cpu>,
     /// Of the fair class by its priority.
     pub(super) fair: bool,
     pub(super) call: Option<Call>,
@@ -73,6 +75,7 @@ impl TaskBook {
         place: Place::Off,
         confirmed: false,
         woken: false,
+        asked_on: None,
         fair: true,
         call: None,
         left_ns: None,
@@ -94,6 +97,10 @@ pub(super) enum Open {
         why: Why,
         told: bool,
     },
+    /// The question is known, the decision not told yet.
+    Asked {
+        p: TaskId,
+    },
     /// The decision was told; `answered`: sis_out came.
     Called {
         p: TaskId,
@@ -101,6 +108,18 @@ pub(super) enum Open {
         prev_cpu: Cpu,
         answered: bool,
     },
+}
+
+/// A question put to select_task_rq_fair().
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Asked {
+    /// When, where, and in whose context.
+    pub(super) event: Event,
+    pub(super) p: TaskId,
+    pub(super) prev_cpu: Cpu,
+    pub(super) kind: WakeKind,
+    /// WF_SYNC, where a probe told.
+    pub(super) sync: Option<bool>,
 }
 
 /// A probe of a run queue and what the books said at that moment.
@@ -117,6 +136,8 @@ pub(super) struct Counters {
     pub(super) nr_fair: u32,
     pub(super) nr_policy_idle: u32,
     pub(super) nr_listed: u32,
+    /// Of `nr` those that are there by a decision only: on their way to the run queue.
+    pub(super) nr_sent: u32,
     pub(super) curr: TaskId,
 }
 
@@ -131,12 +152,24 @@ pub(super) struct CpuBook {
     pub(super) open: Open,
     /// Probes at the entry of the call that comes next in this CPU's context.
     pub(super) samples: Vec<Sample>,
+    /// The question behind [`Open::Asked`].
+    pub(super) asked: Option<Asked>,
+    /// When it was asked, until something shows that it was decided.
+    pub(super) asked_ns: Option<u64>,
 }
 
 impl CpuBook {
     pub(super) fn new(cpu: Cpu) -> Self {
         let now = Counters { curr: TaskId::swapper(cpu), ..Counters::default() };
-        Self { now, next_pid: None, curr_known: false, open: Open::None, samples: Vec::new() }
+        Self {
+            now,
+            next_pid: None,
+            curr_known: false,
+            open: Open::None,
+            samples: Vec::new(),
+            asked: None,
+            asked_ns: None,
+        }
     }
 }
 
@@ -255,13 +288,13 @@ impl Machine {
     /// Moves a task, and the counts with it.
     pub(super) fn place(&mut self, id: TaskId, to: Place, confirmed: bool) {
         let from = self.books[id.index()].place;
-        self.books[id.index()].confirmed = confirmed;
         self.track(id, to, confirmed);
-        if from == to {
+        if from == to && self.books[id.index()].confirmed == confirmed {
             return;
         }
         self.count(id, from, u32::wrapping_sub);
         self.books[id.index()].place = to;
+        self.books[id.index()].confirmed = confirmed;
         self.count(id, to, u32::wrapping_add);
         self.state.tasks[id].on_rq = matches!(to, Place::On(_));
         for cpu in [from.cpu(), to.cpu()].into_iter().flatten() {
@@ -283,6 +316,7 @@ impl Machine {
     fn count(&mut self, id: TaskId, place: Place, add: fn(u32, u32) -> u32) {
         let fair = self.books[id.index()].fair;
         let policy_idle = fair && self.state.tasks[id].policy_idle;
+        let sent = !self.books[id.index()].confirmed;
         match place {
             Place::Off => {}
             Place::Listed(cpu) => {
@@ -292,6 +326,7 @@ impl Machine {
             Place::On(cpu) => {
                 let now = &mut self.cpus[cpu.index()].now;
                 now.nr = add(now.nr, 1);
+                now.nr_sent = add(now.nr_sent, u32::from(sent));
                 now.nr_fair = add(now.nr_fair, u32::from(fair));
                 now.nr_policy_idle = add(now.nr_policy_idle, u32::from(policy_idle));
             }

@@ -20,6 +20,7 @@ impl Machine {
             return;
         }
         if let Some(old) = self.pids.get(child) {
+            self.decide_about(old, out);
             // The pid's last task ended unseen.
             self.forget_call(old, out);
             self.drop_task(old);
@@ -62,6 +63,7 @@ impl Machine {
             return;
         }
         if let Some(leader) = self.pids.get(pid) {
+            self.decide_about(leader, out);
             self.forget_call(leader, out);
             self.drop_task(leader);
         }
@@ -83,6 +85,7 @@ impl Machine {
 
     pub(super) fn on_free(&mut self, pid: Pid, out: Out<'_>) {
         let Some(id) = self.pids.get(pid) else { return };
+        self.decide_about(id, out);
         // A live task of that pid was made since.
         if self.state.tasks[id].flags.contains(TaskFlags::EXITING) && self.books[id.index()].place == Place::Off {
             self.forget_call(id, out);

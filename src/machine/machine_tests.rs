@@ -222,19 +222,21 @@ fn sis_rq(target: u16) -> SisRq {
 }
 
 #[test]
-fn a_wakeup_is_decided_at_its_waking() {
+fn a_wakeup_is_told_when_the_kernel_is_seen_to_have_decided() {
     let mut s = Scene::plain();
     s.run(1, 10);
     s.run(2, 11);
     s.sleep(2, 11);
     s.waking(1, 10, task(11), 2);
+    let asked_ns = s.now_ns;
+    assert!(s.calls().is_empty());
+    s.migrate(1, 10, task(11), 2, 3);
     let [call] = s.calls()[..] else { panic!("one call: {:?}", s.notices) };
     assert_eq!((call.number, call.pid, call.waker_pid), (1, Pid(11), Pid(10)));
     assert_eq!((call.wakeup.this_cpu, call.wakeup.prev_cpu, call.wakeup.kind), (Cpu(1), Cpu(2), WakeKind::Ttwu));
     assert!(call.wakeup.in_task && !call.wakeup.sync);
     assert!(call.wakeup.known.assumed.contains(Inputs::SYNC));
-    assert!(s.chosen().is_empty());
-    s.migrate(1, 10, task(11), 2, 3);
+    assert_eq!(call.ts_ns, asked_ns);
     assert_eq!(s.chosen(), [(1, None, Some(3))]);
     assert!(s.idle(2) && !s.idle(3));
     s.wakeup(3, IDLE, task(11), 3);
@@ -265,12 +267,18 @@ fn the_decision_sees_the_state_before_it() {
     let kind = EventKind::Waking { wakee: task(11), target_cpu: Cpu(2) };
     let event = Event { ts_ns: s.now_ns, cpu: Cpu(1), pid: Pid(10), context: Context::SOFTIRQ, kind };
     s.machine.apply(&event, &mut |state: &State, notice| {
+        assert!(!matches!(notice, Notice::Wakeup(_)), "{state:?}");
+    });
+    s.now_ns += 50_000;
+    let event = Event { ts_ns: s.now_ns, cpu: Cpu(7), pid: Pid(0), ..event };
+    let event = Event { kind: EventKind::IdleState { target: Cpu(7), state: None }, ..event };
+    s.machine.apply(&event, &mut |state: &State, notice| {
         if let Notice::Wakeup(call) = notice {
             assert!(!call.wakeup.in_task);
             idle_then = Some(state.rq.nr_running[2] == 0 && !state.rq.ttwu_pending.test(Cpu(2)));
         }
     });
-    assert_eq!(idle_then, Some(true));
+    assert_eq!(idle_then, Some(true), "an event long after the waking shows that it was decided");
     assert!(!s.idle(2), "occupied from the decision on");
 }
 
@@ -285,11 +293,14 @@ fn an_untold_context_is_an_assumption() {
         let kind = EventKind::Waking { wakee: task(11), target_cpu: Cpu(2) };
         let event = Event { ts_ns: s.now_ns, cpu: Cpu(cpu), pid: Pid(pid), context: Context::UNTOLD, kind };
         let mut seen = None;
-        s.machine.clone().apply(&event, &mut |_: &State, notice| {
+        let mut see = |_: &State, notice| {
             if let Notice::Wakeup(call) = notice {
                 seen = Some((call.wakeup.in_task, call.wakeup.known.assumed.contains(Inputs::CONTEXT)));
             }
-        });
+        };
+        let mut machine = s.machine.clone();
+        machine.apply(&event, &mut see);
+        machine.finish(&mut see);
         assert_eq!(seen, Some((in_task, true)), "pid {pid}");
     }
 }
@@ -566,6 +577,8 @@ fn a_probed_call_is_told_with_its_facts_first() {
         s.event(1, 10, EventKind::SisRq(Box::new(rq)));
     }
     s.sis_in(1, 10, 11, 2, WakeKind::Ttwu);
+    assert!(s.calls().is_empty(), "what happens until sis_out, the kernel may have seen");
+    s.sis_out(1, 10, 6);
     let [call] = s.calls()[..] else { panic!("one call: {:?}", s.notices) };
     assert!(call.wakeup.sync && call.wakeup.known.is_known());
     let at = s.notices.iter().position(|notice| matches!(notice, Notice::Wakeup(_))).expect("the call");
@@ -590,11 +603,42 @@ fn a_probed_call_is_told_with_its_facts_first() {
         assert!(facts.contains(&fact), "{fact:?} in {facts:?}");
     }
     assert_eq!(s.notices.len() - 1, at, "nothing between the call and its choice");
-    s.sis_out(1, 10, 6);
     s.migrate(1, 10, task(11), 2, 3);
     assert_eq!(s.chosen(), [(1, Some(6), Some(3))], "the class's answer and the fallback differ");
     let task = &s.machine.state().tasks[p];
     assert_eq!((task.util_est_enqueued, task.load_avg, task.cpus_ptr), (90, 200, Cpumask::first_n(4)));
+}
+
+#[test]
+fn tasks_on_their_way_count_once_they_arrive() {
+    let seen = |arrives: bool| {
+        let mut s = Scene::probed();
+        s.run(1, 10);
+        s.run(3, 12);
+        // Another CPU's wakeup was decided for CPU 5, which a probe does not see yet.
+        s.waking(3, 12, task(13), 5);
+        s.sis_in(3, 12, 13, 5, WakeKind::Ttwu);
+        s.sis_out(3, 12, 1);
+        s.waking(1, 10, task(11), 2);
+        s.event(1, 10, EventKind::SisRq(Box::new(SisRq { nr_running: Some(1), curr: Some(Pid(10)), ..sis_rq(1) })));
+        if arrives {
+            s.wakeup(1, 10, task(13), 1);
+            s.waking(1, 10, task(11), 2);
+        }
+        s.sis_in(1, 10, 11, 2, WakeKind::Ttwu);
+        let mut nr = None;
+        s.now_ns += 1_000;
+        let kind = EventKind::SisOut { ret: Some(Cpu(2)) };
+        let event = Event { ts_ns: s.now_ns, cpu: Cpu(1), pid: Pid(10), context: Context::empty(), kind };
+        s.machine.apply(&event, &mut |state: &State, notice| {
+            if let Notice::Wakeup(_) = notice {
+                nr = Some(state.rq.nr_running[1]);
+            }
+        });
+        nr
+    };
+    assert_eq!(seen(false), Some(1));
+    assert_eq!(seen(true), Some(2));
 }
 
 #[test]
@@ -610,11 +654,14 @@ fn a_probe_overrides_the_books_for_its_decision_only() {
     let kind = EventKind::SisIn(Box::new(sis_in(11, 2, WakeKind::Ttwu)));
     let event = Event { ts_ns: s.now_ns, cpu: Cpu(1), pid: Pid(10), context: Context::empty(), kind };
     let mut seen = None;
-    s.machine.apply(&event, &mut |state: &State, notice| {
+    let mut see = |state: &State, notice| {
         if let Notice::Wakeup(_) = notice {
             seen = Some((state.rq.nr_running[5], state.rq.h_nr_running[5], state.rq.load_avg[5]));
         }
-    });
+    };
+    s.machine.apply(&event, &mut see);
+    s.now_ns += 1_000;
+    s.machine.apply(&Event { ts_ns: s.now_ns, kind: EventKind::SisOut { ret: Some(Cpu(2)) }, ..event }, &mut see);
     assert_eq!(seen, Some((4, 3, 20)));
     assert_eq!(s.nr(5), 0);
 }
@@ -653,11 +700,10 @@ fn ignoring_probes_is_as_if_there_were_none() {
     s.run(2, 11);
     s.sleep(2, 11);
     s.waking(1, IDLE, task(11), 2);
-    assert_eq!(s.calls().len(), 1);
     s.sis_in(1, IDLE, 11, 2, WakeKind::Ttwu);
     s.sis_out(1, IDLE, 3);
-    assert_eq!(s.calls().len(), 1);
     s.wakeup(2, IDLE, task(11), 2);
+    assert_eq!(s.calls().len(), 1);
     assert_eq!(s.chosen(), [(1, None, Some(2))]);
 }
 
@@ -709,6 +755,7 @@ fn a_program_that_keeps_to_its_cpus_is_taken_to_be_bound_to_them() {
     s.sleep(3, 11);
     s.later(5_000_000);
     s.waking(1, 10, task(11), 3);
+    s.finish();
     assert_eq!(s.calls().len(), before + 1);
 }
 

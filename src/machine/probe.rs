@@ -30,6 +30,11 @@ impl Machine {
             self.close(event.cpu, out);
         }
         let seen = self.cpus[rq.target.index()].now;
+        let cfs = &mut self.loads.cfs[rq.target.index()];
+        cfs.observe(rq.load_avg, rq.util_avg, rq.runnable_avg);
+        if let Some(util_est) = rq.util_est {
+            cfs.util_est = util_est;
+        }
         let limit = self.cpus.len();
         let samples = &mut self.cpus[event.cpu.index()].samples;
         if samples.len() >= limit {
@@ -47,6 +52,7 @@ impl Machine {
         let at = event.cpu.index();
         let id = self.task_of(sis.pid, None, sis.prev_cpu);
         let samples = std::mem::take(&mut self.cpus[at].samples);
+        self.decide_about(id, out);
         match self.cpus[at].open {
             Open::Waked { p, .. } if p == id => self.cpus[at].open = Open::None,
             _ => self.close(event.cpu, out),
@@ -60,23 +66,13 @@ impl Machine {
         }
         self.take_task_facts(id, sis);
         self.tell_task_facts(id, sis, out);
-        for sample in &samples {
-            self.take_rq_facts(sample);
-        }
         self.tell_rq_facts(event.cpu, &samples, out);
-        self.call(event, id, sis.prev_cpu, sis.kind, Some(sis.sync), out);
-        for sample in &samples {
-            self.publish(sample.rq.target);
-        }
         self.cpus[at].samples = samples;
-        self.cpus[at].samples.clear();
-        if sis.kind == WakeKind::Ttwu {
-            let place = self.placed(id, sis.prev_cpu, event.cpu);
-            self.place(id, place, false);
-        }
+        self.ask(event, id, sis.prev_cpu, sis.kind, Some(sis.sync));
     }
 
     pub(super) fn on_sis_out(&mut self, event: &Event, ret: Option<Cpu>, out: Out<'_>) {
+        self.decide(event.cpu, out);
         let Open::Called { p, kind, prev_cpu, .. } = self.cpus[event.cpu.index()].open else { return };
         self.cpus[event.cpu.index()].open = Open::Called { p, kind, prev_cpu, answered: true };
         let Some(call) = &mut self.books[p.index()].call else { return };
@@ -167,14 +163,17 @@ impl Machine {
     }
 
     /// Lays a probe over a run queue's columns; [`Machine::publish`] takes it off again.
-    fn take_rq_facts(&mut self, sample: &Sample) {
+    pub(super) fn take_rq_facts(&mut self, sample: &Sample) {
         let rq = &sample.rq;
         let at = rq.target.index();
         let now = self.cpus[at].now;
-        let changed = now != sample.seen;
-        // Events of that CPU since the probe: if the probe agreed with the books then, the books are newer.
-        let pick = |probe: Option<u32>, seen: u32, now: u32| match probe {
-            Some(probe) if changed && probe == seen => now,
+        let seen = sample.seen;
+        let changed = now != seen;
+        // A probe that agrees with the books as they were, or with them before the tasks on their way arrived, adds
+        // nothing: the books have what happened since. Else it was ahead of the events, and counts.
+        let pick = |probe: Option<u32>, seen: u32, sent: u32, now: u32, still: u32| match probe {
+            Some(probe) if probe == seen => now,
+            Some(probe) if probe + sent == seen => now.saturating_sub(still),
             Some(probe) => probe,
             None => now,
         };
@@ -183,20 +182,17 @@ impl Machine {
             Some(pid) => self.pids.get(pid).unwrap_or(now.curr),
             None => now.curr,
         };
-        let curr = if changed && curr == sample.seen.curr { now.curr } else { curr };
-        let pending = rq.ttwu_pending.map(u32::from);
+        let curr = if changed && curr == seen.curr { now.curr } else { curr };
+        let listed = u32::from(seen.nr_listed > 0);
         let overlay = Counters {
-            nr: pick(rq.nr_running, sample.seen.nr, now.nr),
-            nr_fair: pick(rq.h_nr_running, sample.seen.nr_fair, now.nr_fair),
-            nr_policy_idle: pick(rq.idle_h_nr_running, sample.seen.nr_policy_idle, now.nr_policy_idle),
-            nr_listed: pick(pending, u32::from(sample.seen.nr_listed > 0), u32::from(now.nr_listed > 0)),
+            nr: pick(rq.nr_running, seen.nr, seen.nr_sent, now.nr, now.nr_sent),
+            nr_fair: pick(rq.h_nr_running, seen.nr_fair, seen.nr_sent, now.nr_fair, now.nr_sent),
+            nr_policy_idle: pick(rq.idle_h_nr_running, seen.nr_policy_idle, 0, now.nr_policy_idle, 0),
+            nr_listed: pick(rq.ttwu_pending.map(u32::from), listed, 0, u32::from(now.nr_listed > 0), 0),
+            nr_sent: now.nr_sent,
             curr,
         };
         self.write_columns(rq.target, overlay);
-        self.loads.cfs[at].observe(rq.load_avg, rq.util_avg, rq.runnable_avg);
-        if let Some(util_est) = rq.util_est {
-            self.loads.cfs[at].util_est = util_est;
-        }
         let columns = &mut self.state.rq;
         let runnable = rq.h_nr_runnable.or_else(|| Some(rq.h_nr_running?.saturating_sub(rq.h_nr_delayed?)));
         columns.h_nr_runnable[at] = runnable.unwrap_or(overlay.nr_fair);

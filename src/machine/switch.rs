@@ -19,6 +19,9 @@ impl Machine {
         self.cpus[cpu.index()].next_pid = Some(next.pid);
         self.state.rq.known[cpu.index()].set_derived(Inputs::IDLE);
         let prev_id = self.meet(prev, cpu);
+        if prev_state == PrevState::Dead {
+            self.decide_about(prev_id, out);
+        }
         if prev.pid != Pid::SWAPPER {
             self.switch_out(event, prev_id, prev_state, out);
         }
@@ -26,6 +29,7 @@ impl Machine {
             self.enter_idle(event, out);
         } else {
             let next_id = self.meet(next, cpu);
+            self.decide_about(next_id, out);
             self.switch_in(event, next_id, out);
         }
     }

@@ -4,10 +4,10 @@
 use crate::inputs::{Inputs, Provenance};
 use crate::machine::TaskId;
 use crate::machine::apply::{Machine, Out};
-use crate::machine::book::{Call, Open, Place};
+use crate::machine::book::{Asked, Call, Open, Place};
 use crate::machine::config::WakeListRule;
 use crate::machine::notice::{Notice, RecordedWakeup, Why};
-use crate::trace::{Context, Event, Wakee};
+use crate::trace::{Context, Event, EventKind, Wakee};
 use crate::units::Cpu;
 use crate::wakeup::{WakeKind, Wakeup};
 
@@ -16,6 +16,11 @@ const SWITCHING_OUT_NS: u64 = 1_000_000;
 /// A sched_waking so shortly after the sched_wakeup that lacked one is that one's, late by the skew of two clocks.
 const SKEW_NS: u64 = 1_000_000;
 
+/// How long it takes from a waking to what shows its decision, before any was seen.
+pub(super) const DECIDES_NS: u64 = 5_000;
+/// Longer than this was not the decision but an interruption.
+const DECIDES_MAX_NS: u64 = 1_000_000;
+
 impl Machine {
     pub(super) fn on_waking(&mut self, event: &Event, wakee: &Wakee, target_cpu: Cpu, out: Out<'_>) {
         if !self.has_cpu(target_cpu) {
@@ -23,6 +28,7 @@ impl Machine {
             return;
         }
         let id = self.meet(wakee, target_cpu);
+        self.decide_about(id, out);
         self.forget_call(id, out);
         if event.pid == wakee.pid {
             // try_to_wake_up() of current: its state is set back, nothing moves.
@@ -42,7 +48,7 @@ impl Machine {
         if decides {
             self.place(id, Place::Off, true);
             self.state.tasks[id].task_cpu = target_cpu;
-            self.call(event, id, target_cpu, WakeKind::Ttwu, None, out);
+            self.ask(event, id, target_cpu, WakeKind::Ttwu, None);
         } else {
             let told = !self.config.probed() || why == Why::NotFair;
             if told {
@@ -51,7 +57,7 @@ impl Machine {
             self.cpus[event.cpu.index()].open = Open::Waked { p: id, ts_ns: event.ts_ns, why, told };
         }
         // With the entry probe to come nothing is decided yet.
-        if why != Why::StillQueued && (decides || !selects) {
+        if why != Why::StillQueued && !selects {
             self.send(id, target_cpu, event.cpu);
         }
     }
@@ -90,6 +96,73 @@ impl Machine {
         let notice =
             Notice::NotSelected { ts_ns: event.ts_ns, pid: task.pid, comm: task.comm, this_cpu: event.cpu, why };
         out(&self.state, notice);
+    }
+
+    /// The question is known. The decision is told when the kernel is seen to have decided, or a little later: what other
+    /// CPUs did meanwhile, it may have seen.
+    pub(super) fn ask(&mut self, event: &Event, p: TaskId, prev_cpu: Cpu, kind: WakeKind, sync: Option<bool>) {
+        let cpu = event.cpu;
+        let event = Event { kind: EventKind::Ignored, ..event.clone() };
+        if sync.is_none() {
+            self.due.push_back((event.ts_ns + self.decides_ns, cpu));
+        }
+        self.books[p.index()].asked_on = Some(cpu);
+        self.cpus[cpu.index()].asked_ns = Some(event.ts_ns);
+        self.cpus[cpu.index()].open = Open::Asked { p };
+        self.cpus[cpu.index()].asked = Some(Asked { event, p, prev_cpu, kind, sync });
+    }
+
+    /// Tells the decision that is open in the context of `cpu`, if there is one.
+    pub(super) fn decide(&mut self, cpu: Cpu, out: Out<'_>) {
+        let Some(asked) = self.cpus[cpu.index()].asked.take() else { return };
+        self.books[asked.p.index()].asked_on = None;
+        let mut samples = std::mem::take(&mut self.cpus[cpu.index()].samples);
+        for sample in &samples {
+            self.take_rq_facts(sample);
+        }
+        self.call(&asked.event, asked.p, asked.prev_cpu, asked.kind, asked.sync, out);
+        for sample in &samples {
+            self.publish(sample.rq.target);
+        }
+        samples.clear();
+        self.cpus[cpu.index()].samples = samples;
+        if asked.sync.is_none() && asked.kind == WakeKind::Ttwu {
+            self.send(asked.p, asked.prev_cpu, cpu);
+        }
+    }
+
+    /// An event in the waker's own context shows that it has decided, and how long that took.
+    fn decided(&mut self, id: TaskId, event: &Event, out: Out<'_>) {
+        let book = &mut self.cpus[event.cpu.index()];
+        let about = match book.open {
+            Open::Asked { p } | Open::Called { p, .. } => p == id,
+            _ => false,
+        };
+        if about && let Some(since_ns) = book.asked_ns.take() {
+            let took_ns = event.ts_ns.saturating_sub(since_ns).min(DECIDES_MAX_NS);
+            self.decides_ns = (self.decides_ns * 15 + took_ns) / 16;
+        }
+        self.decide_about(id, out);
+    }
+
+    /// The same for the decision that is open about a task, wherever.
+    pub(super) fn decide_about(&mut self, id: TaskId, out: Out<'_>) {
+        if let Some(cpu) = self.books[id.index()].asked_on {
+            self.decide(cpu, out);
+        }
+    }
+
+    /// Decisions that must have been made by `ts_ns`.
+    pub(super) fn decide_due(&mut self, ts_ns: u64, out: Out<'_>) {
+        while let Some(&(due_ns, cpu)) = self.due.front()
+            && due_ns < ts_ns
+        {
+            self.due.pop_front();
+            let asked = self.cpus[cpu.index()].asked.as_ref();
+            if asked.is_some_and(|asked| asked.event.ts_ns < due_ns) {
+                self.decide(cpu, out);
+            }
+        }
     }
 
     /// Tells a call of select_task_rq_fair(), in the state of this moment.
@@ -164,6 +237,7 @@ impl Machine {
             return;
         }
         let id = self.meet(task, orig_cpu);
+        self.decided(id, event, out);
         let open = self.cpus[event.cpu.index()].open;
         self.state.tasks[id].task_cpu = dest_cpu;
         if open.wakes(id) {
@@ -189,6 +263,7 @@ impl Machine {
         }
         let known_before = self.pids.get(wakee.pid).is_some();
         let id = self.meet(wakee, if known_before { target_cpu } else { event.cpu });
+        self.decided(id, event, out);
         let at = event.cpu.index();
         match self.cpus[at].open {
             Open::Waked { p, ts_ns, why, told } if p == id => {
@@ -244,10 +319,11 @@ impl Machine {
 
     /// An event on `cpu` that is no part of the call going on there: the call is over.
     pub(super) fn close(&mut self, cpu: Cpu, out: Out<'_>) {
+        self.decide(cpu, out);
         let book = &mut self.cpus[cpu.index()];
         book.samples.clear();
         match std::mem::replace(&mut book.open, Open::None) {
-            Open::None => {}
+            Open::None | Open::Asked { .. } => {}
             Open::Waked { told: true, .. } => {}
             Open::Waked { p, ts_ns, why, told: false } => {
                 // Its sched_wakeup did not come from here: it was not simply still queued.
@@ -274,7 +350,7 @@ impl Open {
     /// Whether it is the wakeup of `id`.
     pub(super) fn wakes(self, id: TaskId) -> bool {
         match self {
-            Self::None => false,
+            Self::None | Self::Asked { .. } => false,
             Self::Waked { p, .. } => p == id,
             Self::Called { p, kind, .. } => p == id && kind != WakeKind::Exec,
         }
