@@ -54,6 +54,8 @@ pub struct Divergence {
 pub struct Outcome {
     /// Cases played.
     pub cases: u64,
+    /// Of them, those with at least one decision.
+    pub useful: u64,
     /// Events played, and of them those that could not happen: a fuzzer that mostly skips is noticed.
     pub events: u64,
     /// See [`events`](Self::events).
@@ -150,10 +152,12 @@ pub fn run(plan: &Plan, maker: &dyn Maker, progress: &mut dyn FnMut(&Outcome)) -
         match result {
             Ok(tally) => outcome.add(number, &tally, plan.names.len() as u64),
             Err(Trouble::Finding(finding)) => {
+                outcome.useful += 1;
                 let key = finding.key();
                 let found = || Found { finding: *finding, number, case, times: 0 };
                 outcome.findings.entry(key).or_insert_with(found).times += 1;
                 if plan.first_only {
+                    progress(&outcome);
                     break;
                 }
             }
@@ -166,6 +170,7 @@ pub fn run(plan: &Plan, maker: &dyn Maker, progress: &mut dyn FnMut(&Outcome)) -
 
 impl Outcome {
     fn add(&mut self, number: u64, tally: &Tally, sides: u64) {
+        self.useful += u64::from(tally.decisions > 0);
         self.events += tally.events;
         self.skipped += tally.skipped;
         self.decisions += tally.decisions;

@@ -7,7 +7,7 @@
 
 use crate::cpumask::Cpumask;
 use crate::scenario::shape::FULL_CAPACITY;
-use crate::scenario::{Case, CpuState, Event, Llc, Load, Settings, TaskState};
+use crate::scenario::{Case, Core, CpuState, Event, Llc, Load, Settings, TaskState};
 use crate::units::Cpu;
 
 /// Most candidates tried: a case of 200 events on 256 CPUs needs a few thousand.
@@ -137,11 +137,12 @@ impl Shrinker<'_> {
         self.edit(|case| case.machine.near_nodes = 0);
         self.edit(|case| case.machine.far = false);
         self.edit(|case| case.machine.balance_wake = false);
-        let per_llc: [fn(&mut Llc); 5] = [
+        let per_llc: [fn(&mut Llc); 6] = [
             |llc| llc.has_idle_cores = false,
             |llc| llc.nr_idle_scan = None,
             |llc| llc.node = 0,
             |llc| llc.clusters = vec![llc.cores().copied().collect()],
+            |llc| llc.clusters.iter_mut().for_each(|cores| *cores = single(cores)),
             |llc| llc.clusters.iter_mut().flatten().for_each(|core| core.capacity = FULL_CAPACITY),
         ];
         for edit in per_llc {
@@ -289,6 +290,15 @@ impl Shrinker<'_> {
             });
         }
     }
+}
+
+/// The same CPUs without SMT.
+fn single(cores: &[Core]) -> Vec<Core> {
+    let one = |core: &Core| {
+        let capacity = core.capacity;
+        core.cpus.iter().map(move |cpu| Core { cpus: Cpumask::of(cpu), capacity }).collect::<Vec<_>>()
+    };
+    cores.iter().flat_map(one).collect()
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ fn no_oracle_speaks() {
             first_only: false,
         };
         let outcome = fuzz_loop::run(&plan, &Models, &mut |_| {}).expect("the implementations are there");
-        println!("{}", report::fuzz::outcome(&plan, &outcome));
+        println!("{}", report::fuzz::outcome(&plan, &outcome, &std::collections::BTreeMap::new()));
         assert!(outcome.findings.is_empty(), "{} kinds of finding", outcome.findings.len());
         // A generator that mostly makes events that cannot happen would find nothing either.
         assert!(outcome.decisions > 10_000 && outcome.skipped < outcome.events / 5, "{outcome:?}");

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 
+use crate::cli::fuzz_args::{BUGS_EXAMPLES, FUZZ_EXAMPLES, FuzzArgs, REPRO_EXAMPLES, ReproArgs};
 use crate::cli::values::{FailOn, TraceTime, parse_cpus, parse_glob, parse_hz, parse_ns, parse_pid, parse_spec};
 use crate::cpumask::Cpumask;
 use crate::fair::Spec;
@@ -15,8 +16,10 @@ use crate::fair::Spec;
 /// and how well the model of the recorded kernel agrees with what that kernel really chose.
 #[derive(Debug, Parser)]
 #[command(name = "sisdiff", version, propagate_version = true, max_term_width = 100, arg_required_else_help = true)]
-#[command(after_help = "Exit codes: 0 done (also with differences), 1 --fail-on said so, 2 trouble.\n\
-    Start with: sisdiff replay trace.dat")]
+#[command(
+    after_help = "Exit codes: 0 done (also with differences), 1 --fail-on said so or fuzzing found something, 2 trouble.\n\
+    Start with: sisdiff replay trace.dat"
+)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -38,6 +41,15 @@ pub enum Command {
     /// List the implementations, their patches, features and inputs.
     #[command(after_help = LIST_EXAMPLES)]
     List(ListArgs),
+    /// Invent machines and wakeups, and put every oracle to every decision.
+    #[command(after_help = FUZZ_EXAMPLES)]
+    Fuzz(Box<FuzzArgs>),
+    /// Play one case again: what it shows, its smallest form, its walks.
+    #[command(after_help = REPRO_EXAMPLES)]
+    Repro(Box<ReproArgs>),
+    /// List the known bugs of the wakeup path, and who sees them.
+    #[command(after_help = BUGS_EXAMPLES)]
+    Bugs,
     /// Print a completion script for a shell.
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {

@@ -2,6 +2,8 @@
 //! The command line: flags → a validated plan, and the plan carried out.
 
 pub mod args;
+mod fuzz;
+mod fuzz_args;
 pub mod output;
 pub mod plan;
 mod progress;
@@ -58,6 +60,9 @@ fn run(command: Command) -> Result<ExitCode, Trouble> {
         }
         Command::Replay(args) => return replay::replay(&ReplayPlan::new(*args)?),
         Command::Explain(args) => replay::explain(&ExplainPlan::new(*args)?)?,
+        Command::Fuzz(args) => return fuzz::fuzz(*args),
+        Command::Repro(args) => return fuzz::repro(&args),
+        Command::Bugs => print(&crate::report::fuzz::bugs())?,
         Command::Topology(args) => print(&topology_text(&args)?)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -3,6 +3,7 @@
 
 use std::io::{self, Write};
 
+use crate::oracle;
 use crate::replay::ReplayError;
 
 /// Why a command was not carried out.
@@ -17,6 +18,17 @@ pub enum Trouble {
     /// A recording cannot be replayed.
     #[error(transparent)]
     Replay(ReplayError),
+    /// An input cannot be read.
+    #[error("{what}: cannot be read ({reason})")]
+    Read {
+        /// The file, or stdin.
+        what: String,
+        /// The system's reason.
+        reason: String,
+    },
+    /// A case or an implementation cannot be played.
+    #[error(transparent)]
+    Play(#[from] oracle::Trouble),
     /// Output cannot be written.
     #[error("{what}: cannot be written ({reason}); nothing more was done")]
     Write {

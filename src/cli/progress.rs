@@ -59,6 +59,54 @@ impl Progress for Bars {
     }
 }
 
+/// The bar of a fuzz run: over its time, or over its cases.
+pub struct Bar {
+    started: Instant,
+    quiet: bool,
+    time: Option<Duration>,
+    bar: ProgressBar,
+}
+
+impl Bar {
+    /// A bar, unless `quiet` or nobody looks.
+    pub fn new(quiet: bool, time: Option<Duration>, cases: Option<u64>) -> Self {
+        let shown = !quiet && std::io::stderr().is_terminal();
+        let bar = if shown { ProgressBar::new(0) } else { ProgressBar::hidden() };
+        let len = time.map(|time| time.as_millis() as u64).or(cases);
+        bar.set_length(len.unwrap_or(0));
+        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {percent}%, {eta} left") {
+            bar.set_style(style);
+        }
+        Self { started: Instant::now(), quiet, time, bar }
+    }
+
+    /// So many cases are played.
+    pub fn at(&self, cases: u64, findings: usize) {
+        if self.bar.is_hidden() || self.started.elapsed() < PATIENCE {
+            return;
+        }
+        self.bar.set_position(if self.time.is_some() { self.started.elapsed().as_millis() as u64 } else { cases });
+        self.bar.set_message(format!("{cases} cases, {findings} findings"));
+    }
+
+    /// A line on stderr, above the bar.
+    pub fn line(&self, line: &str) {
+        if !self.quiet {
+            self.bar.suspend(|| anstream::eprintln!("{line}"));
+        }
+    }
+
+    /// What was found is being made smaller.
+    pub fn minimizing(&self) {
+        self.bar.set_message("minimizing");
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
 /// The last two parts of a path: recordings are often `NAME/trace.dat`.
 fn name(file: &Path) -> String {
     let parts: Vec<_> = file.iter().rev().take(2).collect();

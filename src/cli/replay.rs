@@ -22,7 +22,7 @@ use crate::report::{decisions, text};
 pub const EXIT_FOUND: u8 = 1;
 
 /// Width of an explanation where there is no terminal.
-const DEFAULT_WIDTH: usize = 100;
+pub const DEFAULT_WIDTH: usize = 100;
 
 /// Replays, reports, and says whether `--fail-on` holds.
 ///

@@ -7,7 +7,7 @@ use crate::cpumask::Cpumask;
 use crate::fair::release::Release;
 use crate::fair::{Exit, Patch, Walk, WalkStep};
 use crate::machine::State;
-use crate::oracle::{Finding, Trial};
+use crate::oracle::{Finding, Trial, shown};
 use crate::topology::{SdFlags, Topology};
 use crate::units::Cpu;
 
@@ -112,8 +112,11 @@ pub fn conservation(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
     match trial.decision.exit {
         // The cluster is scanned before the rest, so that a CPU found in the rest is the first of all.
         Exit::IdleCpu if first != Some(trial.decision.class_cpu) => {
-            let text =
-                format!("CPU {} found, but {first:?} comes first in {allowed} from {start}", trial.decision.class_cpu);
+            let text = format!(
+                "CPU {} found, but {} comes first in {allowed} from {start}",
+                trial.decision.class_cpu,
+                shown(first)
+            );
             trial.fail("conservation", "not the first idle CPU on the way", text)
         }
         Exit::IdleCluster => {
@@ -122,7 +125,8 @@ pub fn conservation(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
             if first == Some(trial.decision.class_cpu) {
                 return Ok(());
             }
-            let text = format!("CPU {} found, but {first:?} comes first of the cluster", trial.decision.class_cpu);
+            let text =
+                format!("CPU {} found, but {} comes first of the cluster", trial.decision.class_cpu, shown(first));
             trial.fail("conservation", "not the first idle CPU on the way", text)
         }
         Exit::Fallback | Exit::ClusterPrev | Exit::ClusterRecentUsed => {

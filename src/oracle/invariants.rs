@@ -4,7 +4,7 @@
 use crate::fair::release::Release;
 use crate::fair::{Exit, SisCounters, WalkStep};
 use crate::machine::Provenance;
-use crate::oracle::{Check, Finding, Trial, conserve, known};
+use crate::oracle::{Check, Finding, Trial, conserve, known, shown};
 use crate::topology::Domain;
 use crate::units::Cpu;
 use crate::wakeup::WakeKind;
@@ -66,9 +66,9 @@ pub fn affinity(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
         return Ok(());
     }
     let text = format!(
-        "CPU {cpu} is outside of cpus_ptr {}; this_cpu {this_cpu}, prev_cpu {prev_cpu}, target {:?}",
+        "CPU {cpu} is outside of cpus_ptr {}; this_cpu {this_cpu}, prev_cpu {prev_cpu}, target {}",
         task.cpus_ptr,
-        trial.target()
+        shown(trial.target())
     );
     Err(Box::new(Finding {
         known: known::outside_affinity(trial),
@@ -110,7 +110,7 @@ pub fn domain(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
     if span.test(cpu) {
         return Ok(());
     }
-    let text = format!("CPU {cpu} is outside of the scanned span {span}, target {:?}", trial.target());
+    let text = format!("CPU {cpu} is outside of the scanned span {span}, target {}", shown(trial.target()));
     Err(Box::new(Finding {
         known: known::outside_domain(trial),
         ..Finding::of("domain", trial, "CPU outside the span", text)
@@ -180,7 +180,7 @@ pub fn writes(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
         let topology = &trial.state.topology;
         let of = |cpu: Cpu| topology.llc_shared(cpu) == Some(shared) || topology.balance_shared(cpu) == Some(shared);
         if has || !trial.target().is_some_and(of) {
-            let text = format!("has_idle_cores of shared state {shared} = {has}, target {:?}", trial.target());
+            let text = format!("has_idle_cores of shared state {shared} = {has}, target {}", shown(trial.target()));
             return trial.fail("writes", "has_idle_cores of another LLC, or set", text);
         }
     }

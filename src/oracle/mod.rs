@@ -90,6 +90,11 @@ pub struct Finding {
     pub event: usize,
 }
 
+/// A CPU for a finding's text.
+fn shown(cpu: Option<crate::units::Cpu>) -> String {
+    cpu.map_or_else(|| "none".to_owned(), |cpu| cpu.to_string())
+}
+
 /// What makes two findings the same one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key(&'static str, Vec<String>, Vec<Exit>, String);
@@ -106,6 +111,21 @@ impl Finding {
             text,
             event: 0,
         }
+    }
+
+    /// A short name for a file: oracle, exits, condition.
+    pub fn slug(&self) -> String {
+        let exits = self.exits.iter().map(|exit| format!("{exit:?}"));
+        let words = std::iter::once(self.oracle.to_owned()).chain(exits).chain([self.condition.clone()]);
+        let text = words.collect::<Vec<_>>().join("-");
+        let kept = text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' });
+        let mut slug = String::new();
+        for c in kept.filter(char::is_ascii).take(80) {
+            if c != '-' || !slug.ends_with('-') {
+                slug.push(c);
+            }
+        }
+        slug.trim_matches('-').to_owned()
     }
 
     /// For telling findings apart, and for shrinking without running after another one.

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What fuzzing found, and the table of known bugs, as text.
 
+use std::collections::BTreeMap;
+
 use crate::fair::Exit;
 use crate::fuzz_loop::{Found, Outcome, Plan};
-use crate::oracle::{KNOWN, KnownBug};
-use crate::report::layout::{Align, BAD, HEADING, NOTABLE, columns, count, counted, paint, percent};
+use crate::oracle::{Finding, KNOWN, Key, KnownBug};
+use crate::report::layout::{Align, BAD, HEADING, NOTABLE, columns, count, counted, indented, paint, percent};
+use crate::report::shell::quoted;
+use crate::scenario::Case;
 
 /// The exits there are: one that a run never took is a gap in what it tried.
 const EXITS: [Exit; 19] = [
@@ -31,12 +35,14 @@ const EXITS: [Exit; 19] = [
 
 /// The report of a run. The number of cases depends on the machine's speed where the plan has a time limit; all else
 /// follows from the plan and that number.
-pub fn outcome(plan: &Plan, outcome: &Outcome) -> String {
+///
+/// `files`: where the case of each finding was written.
+pub fn outcome(plan: &Plan, outcome: &Outcome, files: &BTreeMap<Key, String>) -> String {
     let title = format!("sisdiff {}: fuzz {}", env!("CARGO_PKG_VERSION"), plan.names.join(" against "));
     let mut out = format!("{}\n", paint(HEADING, &title));
     let rows = [
         ("seed", plan.seed.to_string()),
-        ("cases", count(outcome.cases)),
+        ("cases", format!("{}; {} with a decision", count(outcome.cases), percent(outcome.useful, outcome.cases))),
         ("events", format!("{}; {} could not happen", count(outcome.events), percent(outcome.skipped, outcome.events))),
         ("decisions", format!("{}; {}", count(outcome.decisions), counted(outcome.walks, "walk", "walks"))),
     ];
@@ -45,7 +51,7 @@ pub fn outcome(plan: &Plan, outcome: &Outcome) -> String {
     out += &exits(outcome);
     out += &divergences(plan, outcome);
     out += &known(outcome);
-    out += &findings(outcome);
+    out += &findings(outcome, files);
     out
 }
 
@@ -104,24 +110,60 @@ fn known(outcome: &Outcome) -> String {
     out
 }
 
-fn findings(outcome: &Outcome) -> String {
+fn findings(outcome: &Outcome, files: &BTreeMap<Key, String>) -> String {
     let mut out = format!("\n{}\n", paint(HEADING, "findings"));
     if outcome.findings.is_empty() {
         return out + "  none\n";
     }
-    for found in outcome.findings.values() {
-        out += &finding(found);
+    for (key, found) in &outcome.findings {
+        out += &finding(found, files.get(key).map(String::as_str));
     }
     out
 }
 
+/// A finding in one line.
+pub fn line(found: &Found) -> String {
+    let text = found.finding.to_string();
+    let known = found.finding.known.map(|bug| format!(", known: {}", bug.fix)).unwrap_or_default();
+    format!("case {}: {}{known}", found.number, painted(found, text.lines().next().unwrap_or_default()))
+}
+
+fn painted(found: &Found, text: &str) -> String {
+    paint(if found.finding.known.is_some() { NOTABLE } else { BAD }, text)
+}
+
 /// One finding with its case.
-pub fn finding(found: &Found) -> String {
-    let style = if found.finding.known.is_some() { NOTABLE } else { BAD };
+pub fn finding(found: &Found, file: Option<&str>) -> String {
     let text = found.finding.to_string();
     let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
     let times = counted(found.times, "case", "cases");
-    format!("{}\n{rest}\n  in {times}, first in case {}:\n\n{:?}", paint(style, first), found.number, found.case)
+    let again = file.map(|file| format!("  sisdiff repro {} --explain\n", quoted(file))).unwrap_or_default();
+    format!(
+        "{}\n{rest}\n  in {times}, first in case {}\n{again}{}",
+        painted(found, first),
+        found.number,
+        indented(2, &picture(&found.case))
+    )
+}
+
+/// The case without its names and note, which stand elsewhere.
+fn picture(case: &Case) -> String {
+    format!("{:?}", Case { pair: Vec::new(), note: String::new(), ..case.clone() })
+}
+
+/// What a case played again shows, above its picture.
+pub fn repro(case: &Case, finding: Option<&Finding>) -> String {
+    let title = format!("sisdiff {}: repro", env!("CARGO_PKG_VERSION"));
+    let title = paint(HEADING, &title);
+    match finding {
+        None => format!("{title}\n  nothing: no oracle speaks, and {} decide alike\n", case.pair.join(", ")),
+        Some(finding) => format!("{title}\n{}\n", indented(2, &finding.to_string()).trim_end()),
+    }
+}
+
+/// The case as a file, for a mail.
+pub fn case_file(case: &Case) -> String {
+    format!("\n{}\n{}", paint(HEADING, "case file"), case.write())
 }
 
 /// The table of known bugs.
@@ -147,9 +189,9 @@ mod tests {
         let options = Options::default();
         let plan = Plan { names, seed: 0, time: None, cases: Some(60), options, first_only: false };
         let run = fuzz_loop::run(&plan, &Models, &mut |_| {}).expect("the models are there");
-        let text = outcome(&plan, &run);
+        let text = outcome(&plan, &run, &BTreeMap::new());
         for part in
-            ["fuzz v5.11 against v5.11+recent-used", "cases      60", "returns taken", "differences", "ae2ad293d6be"]
+            ["fuzz v5.11 against v5.11+recent-used", "cases      60;", "returns taken", "differences", "ae2ad293d6be"]
         {
             assert!(text.contains(part), "{part:?} is not in\n{text}");
         }
