@@ -48,6 +48,8 @@ pub enum Exit {
     SlowOutside,
     /// No stage applied: the CPU the call began with.
     NewCpu,
+    /// A `return` of a kernel tree that has no like in the releases modelled.
+    Other,
 }
 
 /// Kinds of idle checks, by the letters of the golden vectors.

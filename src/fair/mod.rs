@@ -16,6 +16,7 @@ pub mod leaf;
 pub mod model;
 pub mod recorded;
 pub mod release;
+pub(crate) mod remember;
 pub mod spec;
 pub mod v5_10;
 pub mod v5_11;
@@ -66,6 +67,12 @@ pub trait Implementation: Send {
 
     /// Its hidden state, where it can be shown: for checks that nothing changes that a decision does not declare.
     fn hidden(&self) -> Option<&Hidden> {
+        None
+    }
+
+    /// What went wrong inside, in a sentence that names the call: a kernel tree's C can follow a null pointer or loop
+    /// without end. From then on its decisions mean nothing; a model has no faults.
+    fn fault(&self) -> Option<String> {
         None
     }
 }

@@ -14,6 +14,11 @@ pub enum WalkStep {
         /// The function.
         function: &'static str,
     },
+    /// A place in the source of a kernel tree: what follows happened there.
+    At {
+        /// File and line: `kernel/sched/fair.c:6935`.
+        place: String,
+    },
     /// An idle check.
     Probe {
         /// Which check.

@@ -30,6 +30,7 @@ fn line(step: &WalkStep) -> String {
     let yes_no = |holds: &bool| if *holds { "yes" } else { "no" };
     match step {
         WalkStep::Enter { function } => format!("{function}()"),
+        WalkStep::At { place } => format!(" {place}"),
         WalkStep::Probe { kind, cpu, idle } => format!("  {}({cpu}): {}", probe_name(*kind), yes_no(idle)),
         WalkStep::Check { what, holds } => format!("  {what}: {}", yes_no(holds)),
         WalkStep::Value { name, value } => format!("  {name} = {value}"),

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What hidden state takes from outside of decisions, the same for every implementation, and how it is put back.
+
+use crate::fair::hidden::{Clock, CpuHidden, Hidden, SharedHidden, TaskHidden};
+use crate::fair::{HiddenFact, Step};
+use crate::machine::{Inputs, Provenance, State, TaskId};
+use crate::topology::SharedId;
+use crate::units::Cpu;
+use crate::wakeup::Wakeup;
+
+impl Hidden {
+    /// Takes in `step`. A CPU that goes idle is not this one's business: __update_idle_core() is the implementation's.
+    pub fn remember(&mut self, state: &State, step: &Step) {
+        match *step {
+            Step::EnterIdle(_) => {}
+            Step::LeaveIdle { cpu, .. } => {
+                // ttwu_do_wakeup(), 6.1: from rq->avg_idle, which has this idle period already.
+                let hidden = &mut self.cpus[cpu.index()];
+                hidden.wake_stamp_jiffies = state.jiffies;
+                hidden.wake_avg_idle_ns = state.rq.avg_idle_ns[cpu.index()] / 2;
+                hidden.known.set_traced(Inputs::AVG_IDLE);
+                hidden.known |= state.rq.known[cpu.index()].of(Inputs::AVG_IDLE);
+            }
+            Step::Fork { p, parent, cpu } => {
+                let unknown = Provenance { unknown: Inputs::all(), ..Provenance::default() };
+                let mut child = match parent {
+                    Some(id) => *self.task_mut(id, state.tasks[id].task_cpu),
+                    None => TaskHidden::new(cpu, unknown),
+                };
+                child.recent_used_cpu = cpu;
+                child.known.set_derived(Inputs::RECENT_USED_CPU);
+                *self.task_mut(p, cpu) = child;
+            }
+            Step::Balance { shared, nr_idle_scan } => {
+                let hidden = &mut self.shared[shared];
+                hidden.nr_idle_scan = nr_idle_scan;
+                hidden.known.set_derived(Inputs::NR_IDLE_SCAN);
+            }
+            Step::Fact(fact) => self.fact(state, fact, false),
+            Step::Seed(fact) => self.fact(state, fact, true),
+        }
+    }
+
+    fn fact(&mut self, state: &State, fact: HiddenFact, only_unknown: bool) {
+        let wanted = |known: &Provenance, inputs| !only_unknown || known.unknown.intersects(inputs);
+        match fact {
+            HiddenFact::RecentUsedCpu(id, cpu) => {
+                let task = self.task_mut(id, state.tasks[id].task_cpu);
+                if wanted(&task.known, Inputs::RECENT_USED_CPU) {
+                    task.recent_used_cpu = cpu;
+                    task.known.set_traced(Inputs::RECENT_USED_CPU);
+                }
+            }
+            HiddenFact::WakeeFlips(id, flips, decay_jiffies) => {
+                let task = self.task_mut(id, state.tasks[id].task_cpu);
+                if wanted(&task.known, Inputs::WAKEE_FLIPS) {
+                    task.wakee_flips = flips;
+                    task.wakee_flip_decay_jiffies = decay_jiffies.unwrap_or(task.wakee_flip_decay_jiffies);
+                    task.known.set_traced(Inputs::WAKEE_FLIPS);
+                }
+            }
+            HiddenFact::LastWakee(id, last_wakee) => {
+                let task = self.task_mut(id, state.tasks[id].task_cpu);
+                if wanted(&task.known, Inputs::WAKEE_FLIPS) {
+                    task.last_wakee = last_wakee;
+                }
+            }
+            HiddenFact::HasIdleCores(id, has) => {
+                let shared = &mut self.shared[id];
+                if wanted(&shared.known, Inputs::HAS_IDLE_CORES) {
+                    shared.has_idle_cores = has;
+                    shared.known.set_traced(Inputs::HAS_IDLE_CORES);
+                }
+            }
+            HiddenFact::NrIdleScan(id, nr) => {
+                let shared = &mut self.shared[id];
+                if wanted(&shared.known, Inputs::NR_IDLE_SCAN) {
+                    shared.nr_idle_scan = nr;
+                    shared.known.set_traced(Inputs::NR_IDLE_SCAN);
+                }
+            }
+            HiddenFact::AvgScanCost(cpu, ns) => {
+                let hidden = &mut self.cpus[cpu.index()];
+                if wanted(&hidden.known, Inputs::SCAN_COST) {
+                    hidden.avg_scan_cost_ns = ns;
+                    hidden.known.set_traced(Inputs::SCAN_COST);
+                }
+            }
+            HiddenFact::WakeAvgIdle(cpu, ns) => {
+                let hidden = &mut self.cpus[cpu.index()];
+                if wanted(&hidden.known, Inputs::AVG_IDLE) {
+                    hidden.wake_avg_idle_ns = ns;
+                    hidden.wake_stamp_jiffies = state.jiffies;
+                    hidden.known.set_traced(Inputs::AVG_IDLE);
+                }
+            }
+        }
+    }
+}
+
+/// All hidden state that one call can change: of its two tasks, of the waking CPU, of the LLCs of both CPUs, the clock.
+pub(crate) struct Before {
+    nr_tasks: usize,
+    tasks: [Option<(TaskId, TaskHidden)>; 2],
+    cpu: (Cpu, CpuHidden),
+    shared: [Option<(SharedId, SharedHidden)>; 4],
+    clock: Clock,
+}
+
+impl Before {
+    pub(crate) fn of(hidden: &Hidden, state: &State, w: &Wakeup) -> Self {
+        let topology = &state.topology;
+        let shared = |id: Option<SharedId>| id.map(|id| (id, hidden.shared[id]));
+        Self {
+            nr_tasks: hidden.tasks.len(),
+            tasks: [w.p, w.current].map(|id| hidden.tasks.get(id.index()).map(|task| (id, *task))),
+            cpu: (w.this_cpu, hidden.cpus[w.this_cpu.index()]),
+            shared: [
+                shared(topology.llc_shared(w.this_cpu)),
+                shared(topology.llc_shared(w.prev_cpu)),
+                shared(topology.balance_shared(w.this_cpu)),
+                shared(topology.balance_shared(w.prev_cpu)),
+            ],
+            clock: hidden.clock,
+        }
+    }
+
+    pub(crate) fn restore(self, hidden: &mut Hidden) {
+        hidden.tasks.truncate(self.nr_tasks);
+        for (id, task) in self.tasks.into_iter().flatten() {
+            hidden.tasks[id.index()] = task;
+        }
+        hidden.cpus[self.cpu.0.index()] = self.cpu.1;
+        for (id, shared) in self.shared.into_iter().flatten() {
+            hidden.shared[id] = shared;
+        }
+        hidden.clock = self.clock;
+    }
+}
