@@ -54,9 +54,13 @@ impl Target {
         match self {
             Self::Object => &["-fPIC", "-shared", "-Wl,-z,defs", "-Wl,-z,now"],
             Self::Helper => &["-DSD_HELPER"],
-            Self::Sanitized => {
-                &["-DSD_HELPER", "-DSD_SANITIZED", "-fsanitize=address,undefined", "-fno-omit-frame-pointer"]
-            }
+            Self::Sanitized => &[
+                "-DSD_HELPER",
+                "-DSD_SANITIZED",
+                "-fsanitize=address,undefined",
+                "-fno-sanitize-recover=all",
+                "-fno-omit-frame-pointer",
+            ],
         }
     }
 }
@@ -123,11 +127,13 @@ pub fn write_sources(dir: &Path, extract: &Extract, shim: Option<&str>) -> Resul
 pub fn compile(dir: &Path, name: &str, target: Target) -> Result<(PathBuf, String), TreeError> {
     let cc = compiler();
     let object = dir.join(target.file());
+    // Under a name of its own until it is whole: others may look for it.
+    let fresh = format!("{}.{}", target.file(), std::process::id());
     let output = Command::new(&cc)
         .current_dir(dir)
         .args(FLAGS)
         .args(target.flags())
-        .args(["-I.", "-o", target.file(), "tree.c", "runtime.c"])
+        .args(["-I.", "-o", &fresh, "tree.c", "runtime.c"])
         .env("LC_ALL", "C")
         .output()
         .map_err(|source| TreeError::NoCompiler { cc: cc.clone(), source })?;
@@ -135,6 +141,8 @@ pub fn compile(dir: &Path, name: &str, target: Target) -> Result<(PathBuf, Strin
     if !output.status.success() {
         return Err(refusal(name, &cc, &log));
     }
+    std::fs::rename(dir.join(&fresh), &object)
+        .map_err(|source| TreeError::Io { path: object.display().to_string(), source })?;
     Ok((object, log))
 }
 

@@ -69,3 +69,39 @@ pub fn names(config: &Config, shim: Option<&str>) -> Result<Names, TreeError> {
     }
     Ok(names)
 }
+
+/// What the stand-ins decide instead of the kernel: the sentences after "Decides:" in them.
+pub fn decisions() -> Vec<String> {
+    let texts = HEADERS.iter().map(|(_, text)| *text).chain([PROBE, GLUE]);
+    let of = |text: &'static str| text.split("Decides: ").skip(1).filter_map(|rest| rest.split_once("*/"));
+    let plain = |text: &str| {
+        let lines = text.lines().map(|line| line.trim().trim_start_matches('*').trim());
+        lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+    };
+    texts.flat_map(of).map(|(text, _)| plain(text)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documentation_lists_what_they_decide() {
+        let page = include_str!("../../docs/kernel-trees.md");
+        let page: String = page.split_whitespace().collect::<Vec<_>>().join(" ");
+        let missing: Vec<String> = decisions().into_iter().filter(|text| !page.contains(text.as_str())).collect();
+        assert!(missing.is_empty(), "not in docs/kernel-trees.md: {missing:#?}");
+        assert!(decisions().len() > 15);
+    }
+
+    #[test]
+    fn names_of_every_kind_are_own() {
+        let names = names(&Config::default(), Some("#define mine(x) (x)\nint also_mine;\n")).expect("sound stand-ins");
+        for name in ["u64", "cpumask_and", "nr_cpu_ids", "min", "current", "mine", "also_mine", "static_branch_likely"]
+        {
+            assert!(names.own.contains(&Key::Name(name.to_owned())), "{name}");
+        }
+        assert!(names.own.contains(&Key::Tag("cpumask".to_owned())));
+        assert!(names.wanted.iter().any(|name| name == "runqueues") && names.words.contains("recent_used_cpu"));
+    }
+}

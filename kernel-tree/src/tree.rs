@@ -9,9 +9,10 @@ use sha2::{Digest, Sha256};
 use crate::build::{self, Target};
 use crate::config::Config;
 use crate::error::TreeError;
-use crate::extract::assemble;
+use crate::extract::assemble::{self, Extract, Marks};
+use crate::extract::instrument::Table;
 use crate::extract::tables::Feature;
-use crate::run::Object;
+use crate::run::{Isolation, Runner};
 use crate::source::{self, Location};
 
 /// What to build, and how.
@@ -36,6 +37,10 @@ pub struct Meta {
     pub features: Vec<Feature>,
     /// Functions taken from the tree, each with its file.
     pub functions: Vec<(String, String)>,
+    /// State that it keeps beside what every release keeps: a patch's static variables, for instance.
+    pub keeps: Vec<String>,
+    /// Marks in the code: what the numbers of statements and functions stand for.
+    pub table: Table,
     /// What the user should know.
     pub warnings: Vec<String>,
     /// What the compiler said.
@@ -45,6 +50,8 @@ pub struct Meta {
 /// A tree that was built.
 #[derive(Debug, Clone)]
 pub struct Built {
+    /// The tree, as it was named.
+    pub name: String,
     /// The directory of the build in the cache.
     pub dir: PathBuf,
     /// What is known of it.
@@ -70,9 +77,8 @@ pub fn build(plan: &Plan) -> Result<Built, TreeError> {
     let name = plan.location.path.display().to_string();
     let dir = cache.join("trees").join(key(plan, &files)?);
     if let Some(meta) = kept(&dir) {
-        return Ok(Built { dir, meta, was_cached: true });
+        return Ok(Built { name, dir, meta, was_cached: true });
     }
-    let extract = assemble::extract(&name, &files.texts, &plan.config, plan.shim.as_deref())?;
     let parent = dir.parent().unwrap_or(&cache).to_owned();
     let io = |path: &Path| {
         let path = path.display().to_string();
@@ -80,10 +86,10 @@ pub fn build(plan: &Plan) -> Result<Built, TreeError> {
     };
     std::fs::create_dir_all(&parent).map_err(io(&parent))?;
     let fresh = tempfile::Builder::new().prefix("build-").tempdir_in(&parent).map_err(io(&parent))?;
-    build::write_sources(fresh.path(), &extract, plan.shim.as_deref())?;
-    let (_, log) = build::compile(fresh.path(), &name, Target::Object)?;
-    let warnings = files.notes.into_iter().chain(extract.warnings).collect();
-    let meta = Meta { version: files.version, features: extract.features, functions: extract.functions, warnings, log };
+    let (extract, log) = compile(plan, &name, &files, fresh.path())?;
+    let Extract { features, functions, keeps, table, warnings, .. } = extract;
+    let warnings = files.notes.into_iter().chain(warnings).collect();
+    let meta = Meta { version: files.version, features, functions, keeps, table, warnings, log };
     let text = serde_json::to_string_pretty(&meta).unwrap_or_default();
     std::fs::write(fresh.path().join(META), text).map_err(io(fresh.path()))?;
     match std::fs::rename(fresh.path(), &dir) {
@@ -95,7 +101,25 @@ pub fn build(plan: &Plan) -> Result<Built, TreeError> {
         Err(_) if kept(&dir).is_some() => {}
         Err(source) => return Err(io(&dir)(source)),
     }
-    Ok(Built { dir, meta, was_cached: false })
+    Ok(Built { name, dir, meta, was_cached: false })
+}
+
+/// Cuts out and compiles, with marks; where the compiler does not take the marked text but does take the plain one, that.
+fn compile(plan: &Plan, name: &str, files: &source::Files, dir: &Path) -> Result<(Extract, String), TreeError> {
+    let once = |marks| {
+        let extract = assemble::extract(name, &files.texts, &plan.config, plan.shim.as_deref(), marks)?;
+        build::write_sources(dir, &extract, plan.shim.as_deref())?;
+        let (_, log) = build::compile(dir, name, Target::Object)?;
+        Ok((extract, log))
+    };
+    match once(Marks::On) {
+        Err(error @ (TreeError::Compile { .. } | TreeError::Unresolved { .. })) => {
+            let Ok((mut extract, log)) = once(Marks::Off) else { return Err(error) };
+            extract.warnings.push(format!("built without marks, so that lines of its code are not known: {error}"));
+            Ok((extract, log))
+        }
+        other => other,
+    }
 }
 
 /// Written last, so that a build with it is whole.
@@ -112,7 +136,7 @@ fn key(plan: &Plan, files: &source::Files) -> Result<String, TreeError> {
         digest.update((text.len() as u64).to_le_bytes());
         digest.update(text);
     };
-    add(env!("CARGO_PKG_VERSION"));
+    add(env!("SISDIFF_TREE_SOURCES"));
     add(&build::recipe(&[Target::Object, Target::Helper, Target::Sanitized]));
     add(&build::compiler());
     add(&build::compiler_version()?);
@@ -129,11 +153,16 @@ fn key(plan: &Plan, files: &source::Files) -> Result<String, TreeError> {
 }
 
 impl Built {
-    /// Opens it in this process. Each call gives state of its own.
+    /// Starts it, each time with state of its own. What this isolation needs and the cache lacks is compiled first.
     ///
     /// # Errors
-    /// The object cannot be opened.
-    pub fn open(&self) -> Result<Object, TreeError> {
-        Object::open(&self.dir.join(Target::Object.file()))
+    /// It cannot be compiled, opened or started.
+    pub fn start(&self, isolation: Isolation) -> Result<Runner, TreeError> {
+        let target = isolation.target();
+        let path = self.dir.join(target.file());
+        if !path.is_file() {
+            build::compile(&self.dir, &self.name, target)?;
+        }
+        Runner::start(&path, isolation)
     }
 }

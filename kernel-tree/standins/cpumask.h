@@ -79,7 +79,7 @@ static inline unsigned int cpumask_last(const struct cpumask *m)
 			return i * 64 + 63 - __builtin_clzl(m->bits[i]);
 	return nr_cpu_ids;
 }
-/* Decides: "any" is the first. */
+/* Decides: cpumask_any() and its kin take the first CPU. */
 #define cpumask_any(m) cpumask_first(m)
 #define cpumask_any_and(a, b) cpumask_first_and(a, b)
 static inline unsigned int cpumask_any_but(const struct cpumask *m, unsigned int cpu) { unsigned int c = sd_find(m, 0); return c == cpu ? sd_find(m, c + 1) : c; }
@@ -130,7 +130,7 @@ static inline unsigned int cpumask_weight_and(const struct cpumask *a, const str
 static inline unsigned int cpumask_weight_andnot(const struct cpumask *a, const struct cpumask *b) { unsigned int w = 0; SD_EACH_WORD(i) w += __builtin_popcountl(a->bits[i] & ~b->bits[i]); return w; }
 static inline unsigned int cpumask_nth(unsigned int n, const struct cpumask *m) { unsigned int c = sd_find(m, 0); while (n-- && c < nr_cpu_ids) c = sd_find(m, c + 1); return c; }
 
-extern struct cpumask sd_single_mask[];
+extern struct cpumask *sd_single_mask;
 #define cpumask_of(cpu) ((const struct cpumask *)&sd_single_mask[(unsigned int)(cpu) < NR_CPUS ? (unsigned int)(cpu) : NR_CPUS])
 #define cpu_online(cpu) cpumask_test_cpu(cpu, cpu_online_mask)
 #define cpu_active(cpu) cpumask_test_cpu(cpu, cpu_active_mask)

@@ -5,7 +5,7 @@
  * Names of the tree that are used here where the tree has them:
  * wants: runqueues sd_llc_id sched_smt_present sched_asym_cpucapacity sched_cluster_active update_top_cache_domain
  * wants: select_task_rq_fair select_idle_sibling __update_idle_core
- * wants: sched_domain_span sched_group_span group_balance_mask
+ * wants: sched_domain_span sched_group_span group_balance_mask task_util_est
  * wants: PF_KTHREAD PF_EXITING SCHED_IDLE SCHED_NORMAL WF_SYNC WF_TTWU WF_FORK WF_EXEC
  * wants: SD_BALANCE_NEWIDLE SD_BALANCE_EXEC SD_BALANCE_FORK SD_BALANCE_WAKE SD_WAKE_AFFINE SD_ASYM_CPUCAPACITY
  * wants: SD_ASYM_CPUCAPACITY_FULL SD_SHARE_CPUCAPACITY SD_CLUSTER SD_SHARE_PKG_RESOURCES SD_SHARE_LLC SD_SERIALIZE
@@ -13,7 +13,6 @@
  */
 
 extern void *calloc(unsigned long, unsigned long);
-extern void *realloc(void *, unsigned long);
 extern void free(void *);
 extern char __stop_sdpercpu[];
 
@@ -25,11 +24,12 @@ int sd_this_cpu;
 struct task_struct *sd_current;
 u64 sd_jiffies;
 int sd_in_task = 1;
+int sd_hz = 250;
 u64 sd_clock_ns, sd_clock_read_ns, sd_mask_op_ns, sd_mask_ops;
 static u64 sd_probe_ns;
 unsigned int sd_mask_words = 1;
 struct cpumask sd_possible_mask, sd_online_mask;
-struct cpumask sd_single_mask[NR_CPUS + 1];
+struct cpumask *sd_single_mask;
 unsigned char sd_features[SD_NR_FEATURES + 1];
 struct cpumask *sd_smt_mask, *sd_node_mask;
 int *sd_cpu_node;
@@ -37,32 +37,33 @@ u64 *sd_cpu_capacity_orig;
 unsigned char *sd_vcpu_preempted;
 int sd_nr_nodes = 1;
 
-/* About a second of work; a walk over a thousand CPUs needs a ten-thousandth of it. */
+/* About a second of work; a walk over a thousand CPUs needs a thousandth of it. */
 #define SD_FUEL 400000000L
-long sd_fuel;
 int sd_line;
-#ifndef SD_NR_STATEMENTS
-#define SD_NR_STATEMENTS 0
-#endif
-unsigned char sd_hits[SD_NR_STATEMENTS + 1];
 
-/* Everything that belongs to one machine, so that it can be given back and saved. */
-struct sd_block { struct sd_block *next; unsigned long size; u64 data[]; };
+/*
+ * Everything that belongs to one machine, so that it can be given back, and, where a call can change it, saved: see
+ * runtime.c, which has the same declaration.
+ */
+struct sd_block { struct sd_block *next; unsigned long size, saved; u64 data[]; };
 struct sd_block *sd_blocks;
 
-static void *sd_alloc(unsigned long size)
+static void *sd_block(unsigned long size, int saved)
 {
 	struct sd_block *block = calloc(1, sizeof(*block) + size + 64);
 
 	if (!block)
 		sd_bug("out of memory", __LINE__);
 	block->next = sd_blocks;
-	block->size = size;
+	block->size = size + 64;
+	block->saved = saved;
 	sd_blocks = block;
 	return (void *)(((unsigned long)block->data + 63) & ~63UL);
 }
+#define sd_alloc(size) sd_block(size, 1)
+#define sd_alloc_fixed(size) sd_block(size, 0)
 
-static void sd_free_all(void)
+void sd_free_all(void)
 {
 	while (sd_blocks) {
 		struct sd_block *next = sd_blocks->next;
@@ -93,8 +94,6 @@ static void sd_read_mask(struct cpumask *m)
 
 static u64 *sd_out, *sd_out_end;
 static u64 sd_lost;
-u64 sd_reads;
-int sd_recording;
 static void sd_put(u64 word)
 {
 	if (sd_out < sd_out_end)
@@ -103,37 +102,23 @@ static void sd_put(u64 word)
 		sd_lost++;
 }
 
-#define SD_EVENT_PROBE 1ULL
-#define SD_EVENT_RETURN 2ULL
-#define SD_EVENT_AT 3ULL
-#define SD_EVENT_ENTER 4ULL
-#define SD_EVENT_WARN 5ULL
-#define SD_MAX_EVENTS 32768
-static u64 sd_events[SD_MAX_EVENTS * 2];
-static unsigned int sd_nr_events;
-static void sd_event(u64 kind, u64 what, u64 value)
-{
-	if (sd_nr_events < SD_MAX_EVENTS) {
-		sd_events[2 * sd_nr_events] = kind << 56 | what;
-		sd_events[2 * sd_nr_events + 1] = value;
-	}
-	sd_nr_events++;
-}
-
+/* What an idle check reads is told by the check itself. */
 static int sd_depth;
+static u64 sd_reads_before;
 void sd_probe_begin(void)
 {
-	if (!sd_depth++)
+	if (!sd_depth++) {
 		sd_clock_ns += sd_probe_ns;
+		sd_reads_before = sd_reads;
+	}
 }
-void sd_probe_end(char kind, unsigned int cpu, int idle, int line)
+void sd_probe_end(char kind, unsigned int cpu, int idle, int file, int line)
 {
-	if (!--sd_depth)
-		sd_event(SD_EVENT_PROBE, (u64)(unsigned int)line << 16 | (u64)(unsigned char)kind << 8 | (idle != 0), cpu);
+	if (!--sd_depth) {
+		sd_reads = sd_reads_before;
+		sd_event(SD_EVENT_PROBE, (u64)line << 16 | (u64)(unsigned char)kind << 8 | (idle != 0), (u64)file << 32 | cpu);
+	}
 }
-void sd_note_return(u64 statement, u64 value) { sd_event(SD_EVENT_RETURN, statement, value); }
-void sd_note_at(u64 statement) { if (sd_recording) sd_event(SD_EVENT_AT, statement, 0); }
-void sd_note_enter(u64 function) { if (sd_recording) sd_event(SD_EVENT_ENTER, function, 0); }
 static u64 sd_warnings;
 void sd_warn(const char *what, int line) { (void)what; sd_warnings++; sd_event(SD_EVENT_WARN, line, 0); }
 
@@ -157,12 +142,11 @@ static struct task_struct *sd_task(u64 id)
 		sd_bug("task index out of range", __LINE__);
 	if (id >= sd_nr_tasks) {
 		unsigned long i, n = (id + 64) & ~63UL;
-		struct task_struct **grown = realloc(sd_tasks, n * sizeof(*grown));
+		struct task_struct **grown = sd_alloc_fixed(2 * n * sizeof(*grown));
 
-		if (!grown)
-			sd_bug("out of memory", __LINE__);
-		for (i = sd_nr_tasks; i < n; i++)
-			grown[i] = NULL;
+		for (i = 0; i < sd_nr_tasks; i++)
+			grown[i] = sd_tasks[i];
+		n *= 2;
 		sd_tasks = grown;
 		sd_nr_tasks = n;
 	}
@@ -198,11 +182,12 @@ static int sd_flags(u64 ours)
 #ifdef SD_HAS_SD_WAKE_AFFINE
 	SD_FLAG_BIT(4, SD_WAKE_AFFINE)
 #endif
-#ifdef SD_HAS_SD_ASYM_CPUCAPACITY
-	SD_FLAG_BIT(5, SD_ASYM_CPUCAPACITY)
-#endif
 #ifdef SD_HAS_SD_ASYM_CPUCAPACITY_FULL
+	SD_FLAG_BIT(5, SD_ASYM_CPUCAPACITY)
 	SD_FLAG_BIT(6, SD_ASYM_CPUCAPACITY_FULL)
+#elif defined(SD_HAS_SD_ASYM_CPUCAPACITY)
+	/* To 5.13 the one flag was set where each CPU sees the biggest: what later has a flag of its own. */
+	SD_FLAG_BIT(6, SD_ASYM_CPUCAPACITY)
 #endif
 #ifdef SD_HAS_SD_SHARE_CPUCAPACITY
 	SD_FLAG_BIT(7, SD_SHARE_CPUCAPACITY)
@@ -275,7 +260,10 @@ static void sd_group_capacities(void)
 	}
 }
 
-/* The groups of a domain as a CPU sees it: from that CPU upward with wrap, each the child domain of its first CPU. */
+/*
+ * The groups of a domain as a CPU sees it. Decides: groups go from that CPU upward with wrap, each is the child domain of
+ * its first CPU, and its capacity, least and most are those of the CPUs in it.
+ */
 static void sd_build_groups(struct sched_domain *sd, int self)
 {
 	struct cpumask covered;
@@ -331,6 +319,10 @@ static void sd_build_groups(struct sched_domain *sd, int self)
 
 struct sd_domain { u64 level, flags, imbalance_pct, imb_numa_nr, shared; struct cpumask span; };
 
+/*
+ * Decides: domains are the state's, not built by the tree; what the tree caches of them per CPU it caches itself, in its
+ * own update_top_cache_domain().
+ */
 static struct sched_domain *sd_build_domain(const struct sd_domain *from, struct sched_domain *child)
 {
 	struct sched_domain *sd = sd_alloc(sizeof(*sd) + sizeof(struct cpumask));
@@ -403,7 +395,6 @@ static void sd_set_machine(void)
 	struct sd_domain *domains;
 
 	sd_free_all();
-	free(sd_tasks);
 	sd_tasks = NULL;
 	sd_nr_tasks = 0;
 	nr_cpu_ids = sd_word();
@@ -419,15 +410,15 @@ static void sd_set_machine(void)
 	sd_percpu_base = sd_alloc(sd_percpu_size * (nr_cpu_ids + 1));
 	for (cpu = 0; cpu < nr_cpu_ids; cpu++)
 		__builtin_memcpy(sd_percpu_base + cpu * sd_percpu_size, __start_sdpercpu, __stop_sdpercpu - __start_sdpercpu);
-	sd_smt_mask = sd_alloc(sizeof(struct cpumask) * (nr_cpu_ids + 1));
-	sd_cpu_node = sd_alloc(sizeof(int) * (nr_cpu_ids + 1));
+	sd_smt_mask = sd_alloc_fixed(sizeof(struct cpumask) * (nr_cpu_ids + 1));
+	sd_cpu_node = sd_alloc_fixed(sizeof(int) * (nr_cpu_ids + 1));
 	sd_cpu_capacity_orig = sd_alloc(sizeof(u64) * (nr_cpu_ids + 1));
 	sd_vcpu_preempted = sd_alloc(nr_cpu_ids + 1);
-	sd_has_llc = sd_alloc(nr_cpu_ids + 1);
-	sd_node_mask = sd_alloc(sizeof(struct cpumask) * (sd_nr_nodes + 1));
+	sd_has_llc = sd_alloc_fixed(nr_cpu_ids + 1);
+	sd_node_mask = sd_alloc_fixed(sizeof(struct cpumask) * (sd_nr_nodes + 1));
 	sd_shared = sd_alloc(sizeof(*sd_shared) * (sd_nr_shared + 1));
 	sd_root = sd_alloc(sizeof(*sd_root) + 64);
-	__builtin_memset(sd_single_mask, 0, sizeof(sd_single_mask));
+	sd_single_mask = sd_alloc_fixed(sizeof(struct cpumask) * (NR_CPUS + 1));
 	__builtin_memset(&sd_possible_mask, 0, sizeof(sd_possible_mask));
 	__builtin_memset(&sd_online_mask, 0, sizeof(sd_online_mask));
 	for (cpu = 0; cpu < nr_cpu_ids; cpu++) {
@@ -453,7 +444,7 @@ static void sd_set_machine(void)
 		rq->online = cpumask_test_cpu(cpu, &sd_online_mask);
 #endif
 	}
-	domains = sd_alloc(sizeof(*domains) * (nr_domains + 1));
+	domains = sd_alloc_fixed(sizeof(*domains) * (nr_domains + 1));
 	for (i = 0; i < nr_domains; i++) {
 		domains[i].level = sd_word();
 		domains[i].flags = sd_word();
@@ -728,9 +719,47 @@ static void sd_put_cpu(int cpu)
 	sd_put(avg);
 }
 
+/* The counters of the schedstat patches, where the tree has them: since the last call, on every CPU. */
+static void sd_put_counters(void)
+{
+	u64 i, sum[6] = { 0, 0, 0, 0, 0, 0 };
+	int have = 0;
+
+	for (i = 0; i < nr_cpu_ids; i++) {
+		struct rq *rq = SD_RQ(i);
+
+		(void)rq;
+#define SD_TAKE(at, counter) sum[at] += rq->counter; rq->counter = 0; have |= 1 << at;
+#ifdef SD_FIELD_rq__sis_search
+		SD_TAKE(0, sis_search)
+#endif
+#ifdef SD_FIELD_rq__sis_scanned
+		SD_TAKE(1, sis_scanned)
+#endif
+#ifdef SD_FIELD_rq__sis_domain_search
+		SD_TAKE(2, sis_domain_search)
+#endif
+#ifdef SD_FIELD_rq__sis_failed
+		SD_TAKE(3, sis_failed)
+#endif
+#ifdef SD_FIELD_rq__sis_recent_hit
+		SD_TAKE(4, sis_recent_hit)
+#endif
+#ifdef SD_FIELD_rq__sis_recent_miss
+		SD_TAKE(5, sis_recent_miss)
+#endif
+		if (!have)
+			break;
+	}
+	sd_put(have);
+	for (i = 0; i < 6; i++)
+		sd_put(sum[i]);
+}
+
 #define SD_OP_IDLE_SIBLING 0
 #define SD_OP_TASK_RQ 1
 #define SD_OP_UPDATE_IDLE_CORE 2
+#define SD_OP_NOTHING 3
 
 static long sd_task_rq(struct task_struct *p, int prev, u64 kind, u64 sync)
 {
@@ -758,6 +787,7 @@ static void sd_call(void)
 	sd_clock_read_ns = sd_word();
 	sd_mask_op_ns = sd_word();
 	sd_jiffies = sd_word();
+	sd_hz = sd_word();
 	sd_in_task = sd_word();
 	n = sd_word();
 #ifdef SD_HAS_sysctl_sched_preferred
@@ -799,16 +829,16 @@ static void sd_call(void)
 	sd_recording = sd_word();
 	if ((unsigned int)sd_this_cpu >= nr_cpu_ids)
 		sd_bug("this_cpu out of range", __LINE__);
-	sd_oob = sd_mask_ops = sd_reads = sd_warnings = 0;
+	sd_oob = sd_mask_ops = sd_reads = sd_turns = sd_warnings = 0;
 	sd_nr_events = 0;
 	sd_depth = 0;
-	sd_fuel = SD_FUEL;
-	sd_line = 0;
+	if (!sd_events && !(sd_events = calloc(SD_MAX_EVENTS, 16)))
+		sd_bug("out of memory", __LINE__);
 	if (op == SD_OP_UPDATE_IDLE_CORE)
 		__update_idle_core(SD_RQ(sd_this_cpu));
 	else if (op == SD_OP_IDLE_SIBLING)
 		cpu = select_idle_sibling(p, prev, target);
-	else
+	else if (op == SD_OP_TASK_RQ)
 		cpu = sd_task_rq(p, prev, kind, sync);
 	sd_put((u64)cpu);
 	sd_put(sd_clock_ns);
@@ -816,6 +846,8 @@ static void sd_call(void)
 	sd_put(sd_oob);
 	sd_put(sd_warnings);
 	sd_put(sd_reads);
+	sd_put(sd_turns);
+	sd_put_counters();
 	sd_put_task(p);
 	sd_put_task(sd_current);
 	sd_put_cpu(sd_this_cpu);
@@ -831,6 +863,18 @@ static void sd_call(void)
 	}
 }
 
+/* Which statements were reached since this was last asked: their numbers. */
+static void sd_put_hits(void)
+{
+	u64 i;
+
+	for (i = 0; i < SD_NR_STATEMENTS; i++)
+		if (sd_hits[i]) {
+			sd_put(i);
+			sd_hits[i] = 0;
+		}
+}
+
 static void sd_set_features(void)
 {
 	u64 i;
@@ -842,6 +886,11 @@ static void sd_set_features(void)
 #define SD_REQUEST_MACHINE 1
 #define SD_REQUEST_CALL 2
 #define SD_REQUEST_FEATURES 3
+#define SD_REQUEST_HITS 4
+#define SD_REQUEST_SAVE 5
+#define SD_REQUEST_RESTORE 6
+#define SD_REQUEST_RESET 7
+extern void sd_save(void), sd_restore(void), sd_reset(void);
 
 /* One request; the number of words of the answer, or what is missing as a negative number. */
 long sd_handle(const u64 *in, unsigned long in_words, u64 *out, unsigned long out_words)
@@ -851,6 +900,8 @@ long sd_handle(const u64 *in, unsigned long in_words, u64 *out, unsigned long ou
 	sd_out = out;
 	sd_out_end = out + out_words;
 	sd_lost = 0;
+	sd_fuel = SD_FUEL;
+	sd_line = 0;
 	switch (sd_word()) {
 	case SD_REQUEST_MACHINE:
 		sd_set_machine();
@@ -861,6 +912,19 @@ long sd_handle(const u64 *in, unsigned long in_words, u64 *out, unsigned long ou
 	case SD_REQUEST_FEATURES:
 		sd_set_features();
 		break;
+	case SD_REQUEST_HITS:
+		sd_put_hits();
+		break;
+	case SD_REQUEST_SAVE:
+		sd_save();
+		return 0;
+	case SD_REQUEST_RESTORE:
+		/* Where the answer goes is put back too: say nothing after it. */
+		sd_restore();
+		return 0;
+	case SD_REQUEST_RESET:
+		sd_reset();
+		return 0;
 	default:
 		sd_bug("no such request", __LINE__);
 	}

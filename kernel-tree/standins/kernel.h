@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Stand-ins for what the wakeup path uses and does not decide. They are included before the tree's own text; a name that
- * is defined here is never taken from the tree. What a stand-in decides is said beside it, under "Decides:".
+ * is defined here is never taken from the tree. What a stand-in decides is said beside it, after the word "Decides".
  */
 #ifndef SISDIFF_KERNEL_H
 #define SISDIFF_KERNEL_H
@@ -213,8 +213,9 @@ typedef u8 uint8_t;
 #define USEC_PER_SEC 1000000L
 #define USEC_PER_MSEC 1000L
 #define MSEC_PER_SEC 1000L
-/* Decides: HZ is the configuration's; wake_wide() and others read it. */
-#define HZ CONFIG_HZ
+/* Decides: HZ is the state's; record_wakee() decays by it. */
+extern int sd_hz;
+#define HZ sd_hz
 #define TICK_NSEC (NSEC_PER_SEC / HZ)
 
 /* A divisor of 0 stops the kernel; it is a fault here too. */
@@ -388,7 +389,7 @@ static inline int list_empty(const struct list_head *head) { return head->next =
 
 /*
  * Per-CPU data: a template in a section of its own, one copy of it for each CPU and one copy more, all zero, for an index
- * at or above nr_cpu_ids. Decides: such an index is counted as a fault and reads zeroes instead of stray memory.
+ * at or above nr_cpu_ids. Decides: a per-CPU access at or above nr_cpu_ids is counted and reads zeroes, not stray memory.
  */
 
 #define NR_CPUS 1024

@@ -2,20 +2,21 @@
 /*
  * Idle checks. Included after the functions themselves: from here on a call of one is recorded.
  *
- * Decides: before each check the declared clock advances by probe_ns. A check made inside another is part of it.
+ * Decides: before each idle check the declared clock advances by probe_ns. A check made inside another is part of it.
  */
 void sd_probe_begin(void);
-void sd_probe_end(char kind, unsigned int cpu, int idle, int line);
+void sd_probe_end(char kind, unsigned int cpu, int idle, int file, int line);
 static inline unsigned int sd_cpu_of_rq(void *rq)
 {
 	unsigned long offset = (char *)rq - sd_percpu_base;
 	return offset / sd_percpu_size;
 }
+/* SD_FILE is defined before each function: the number of its file. */
 #define SD_PROBE(kind, cpu, call) ({ \
 	unsigned int __pc = (unsigned int)(cpu); \
 	sd_probe_begin(); \
 	int __pr = !!(call); \
-	sd_probe_end(kind, __pc, __pr, __LINE__); \
+	sd_probe_end(kind, __pc, __pr, SD_FILE, __LINE__); \
 	__pr; })
 
 #ifdef SD_HAS_available_idle_cpu

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Around the tree: what catches a fault, and the loop of the helper process. Compiled by itself, with the C library.
+ * Around the tree: what catches a fault, what keeps and puts back its state, and the loop of the helper process. Compiled
+ * by itself, with the C library.
  */
 #define _GNU_SOURCE
+#include <errno.h>
+#include <link.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 extern long sd_handle(const uint64_t *in, unsigned long in_words, uint64_t *out, unsigned long out_words);
 
@@ -72,6 +76,10 @@ static void guard(void)
 	struct sigaction action;
 	size_t i;
 
+#ifdef SD_SANITIZED
+	/* The sanitizer reports faults itself. */
+	on = 1;
+#endif
 	if (on)
 		return;
 	on = 1;
@@ -82,13 +90,142 @@ static void guard(void)
 		sigaction(signals[i], &action, &before[i]);
 }
 
+/*
+ * State. The machine's blocks are the glue's; static variables, those that a patch adds among them, are the writable part
+ * of this object, without what the linker made read-only after it relocated it.
+ */
+struct sd_block { struct sd_block *next; unsigned long size, saved; uint64_t data[]; };
+extern struct sd_block *sd_blocks;
+extern void sd_free_all(void);
+
+struct image { char *start; unsigned long size; };
+static struct image statics;
+static struct { char *bytes; unsigned long size, room; } kept, fresh;
+
+static int find_statics(struct dl_phdr_info *info, size_t size, void *unused)
+{
+	uintptr_t here = (uintptr_t)&statics, fixed = 0, page = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
+	int i;
+
+	(void)size, (void)unused;
+	for (i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *head = &info->dlpi_phdr[i];
+
+		if (head->p_type == PT_GNU_RELRO)
+			fixed = (info->dlpi_addr + head->p_vaddr + head->p_memsz) & ~page;
+	}
+	for (i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *head = &info->dlpi_phdr[i];
+		uintptr_t start = info->dlpi_addr + head->p_vaddr, end = start + head->p_memsz;
+
+		if (head->p_type != PT_LOAD || !(head->p_flags & PF_W) || here < start || here >= end)
+			continue;
+		if (fixed > start && fixed <= end)
+			start = fixed;
+		statics.start = (char *)start;
+		statics.size = end - start;
+		return 1;
+	}
+	return 0;
+}
+
+/* A sanitizer keeps space between static variables that nobody may touch, not even to copy it. */
+#ifdef SD_SANITIZED
+__attribute__((no_sanitize("address"), noinline)) static void copy(void *to, const void *from, unsigned long size)
+{
+	volatile char *out = to;
+	const volatile char *in = from;
+
+	while (size--)
+		*out++ = *in++;
+}
+#else
+#define copy memcpy
+#endif
+
+static unsigned long blocks_size(void)
+{
+	struct sd_block *block;
+	unsigned long size = 0;
+
+	for (block = sd_blocks; block; block = block->next)
+		if (block->saved)
+			size += block->size;
+	return size;
+}
+
+/* All state, until sd_restore() puts it back. Blocks made in between stay, but nobody knows them any more. */
+void sd_save(void)
+{
+	struct sd_block *block;
+	unsigned long size;
+	char *to;
+
+	if (!statics.size)
+		dl_iterate_phdr(find_statics, NULL);
+	size = blocks_size() + statics.size;
+	if (kept.room < size) {
+		free(kept.bytes);
+		kept.bytes = malloc(size);
+		kept.room = kept.bytes ? size : 0;
+	}
+	if (!kept.bytes)
+		sd_bug("out of memory", 0);
+	kept.size = size;
+	to = kept.bytes;
+	for (block = sd_blocks; block; block = block->next)
+		if (block->saved) {
+			copy(to, block->data, block->size);
+			to += block->size;
+		}
+	copy(to, statics.start, statics.size);
+}
+
+void sd_restore(void)
+{
+	struct sd_block *block;
+	const char *from = kept.bytes;
+
+	if (!kept.size)
+		sd_bug("nothing was saved", 0);
+	/* The statics first: they have the head of the list as it was. */
+	copy(statics.start, kept.bytes + kept.size - statics.size, statics.size);
+	for (block = sd_blocks; block; block = block->next)
+		if (block->saved) {
+			copy(block->data, from, block->size);
+			from += block->size;
+		}
+}
+
+/* The state of an object that was just opened: remembered at the first request, put back by this. */
+static void remember_fresh(void)
+{
+	if (fresh.bytes)
+		return;
+	dl_iterate_phdr(find_statics, NULL);
+	fresh.size = statics.size;
+	fresh.bytes = malloc(fresh.size);
+	if (fresh.bytes)
+		copy(fresh.bytes, statics.start, fresh.size);
+}
+
+void sd_reset(void)
+{
+	sd_free_all();
+	if (fresh.bytes) {
+		free(kept.bytes);
+		copy(statics.start, fresh.bytes, fresh.size);
+	}
+}
+
 /* One request. Words of the answer, or minus the kind of fault, with the fault itself in the answer. */
 EXPORT long sd_request(const uint64_t *in, unsigned long in_words, uint64_t *out, unsigned long out_words)
 {
 	long words = 0;
 
-	fault.kind = FAULT_NONE;
 	guard();
+	remember_fresh();
+	fault.kind = FAULT_NONE;
 	if (sigsetjmp(back, 0) == 0) {
 		inside = 1;
 		words = sd_handle(in, in_words, out, out_words);
@@ -106,3 +243,60 @@ EXPORT long sd_request(const uint64_t *in, unsigned long in_words, uint64_t *out
 	}
 	return -(long)fault.kind;
 }
+
+#ifdef SD_HELPER
+/* The helper process: requests from standard input, answers to standard output, until there are no more. */
+
+#define SECONDS_FOR_ONE_REQUEST 20
+#define ANSWER_WORDS 131072
+
+static int all(int descriptor, void *buffer, size_t size, int out)
+{
+	char *at = buffer;
+
+	while (size) {
+		ssize_t done = out ? write(descriptor, at, size) : read(descriptor, at, size);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return 0;
+		at += done;
+		size -= (size_t)done;
+	}
+	return 1;
+}
+
+int main(void)
+{
+	static uint64_t answer[ANSWER_WORDS + 2];
+	static char stack[1 << 16];
+	stack_t alternate = { .ss_sp = stack, .ss_size = sizeof(stack) };
+	uint64_t *question = NULL, words, room = 0;
+
+#ifndef SD_SANITIZED
+	sigaltstack(&alternate, NULL);
+#else
+	(void)alternate;
+#endif
+	while (all(0, &words, sizeof(words), 0)) {
+		long result;
+
+		if (words > room) {
+			free(question);
+			room = words * 2;
+			question = malloc(room * sizeof(*question));
+		}
+		if (!question || !all(0, question, words * sizeof(*question), 0))
+			return 1;
+		alarm(SECONDS_FOR_ONE_REQUEST);
+		result = sd_request(question, words, answer + 2, ANSWER_WORDS);
+		alarm(0);
+		answer[0] = (uint64_t)result;
+		answer[1] = result < 0 ? 16 : (uint64_t)result;
+		if (!all(1, answer, (2 + answer[1]) * sizeof(*answer), 1))
+			return 1;
+	}
+	return 0;
+}
+#endif

@@ -5,7 +5,7 @@
 #ifndef SISDIFF_SCHED_H
 #define SISDIFF_SCHED_H
 
-/* Static keys are plain switches. Decides: those of the topology are the state's; all others start as the tree says. */
+/* Decides: static keys are plain switches; those of the topology are the state's, all others start as the tree says. */
 
 struct static_key { int enabled; };
 struct static_key_true { struct static_key key; };
@@ -49,7 +49,7 @@ extern unsigned char sd_features[];
 #define schedstat_val(var) (var)
 #define schedstat_val_or_zero(var) (var)
 
-/* Topology. Decides: all of it is the state's. */
+/* Decides: SMT masks, nodes, capacities and preempted virtual CPUs are the state's. */
 
 extern struct cpumask *sd_smt_mask, *sd_node_mask;
 extern int *sd_cpu_node;
@@ -75,7 +75,7 @@ static inline unsigned int sd_index(unsigned int cpu)
 #define nr_node_ids sd_nr_nodes
 #define for_each_node(n) for ((n) = 0; (n) < sd_nr_nodes; (n)++)
 #define for_each_online_node(n) for_each_node(n)
-/* Decides: nodes are near or, across, equally far. */
+/* Decides: all other nodes are equally far (node_distance()). */
 #define node_distance(a, b) ((a) == (b) ? 10 : 20)
 #define LOCAL_DISTANCE 10
 #define REMOTE_DISTANCE 20
@@ -86,7 +86,7 @@ static inline unsigned int sd_index(unsigned int cpu)
 #define SD_LAST_(a, b, pick, ...) pick
 #define SD_LAST1(a) (a)
 #define SD_LAST2(a, b) (b)
-/* Decides: no thermal or other pressure. */
+/* Decides: there is no thermal or other pressure on capacity. */
 #define arch_scale_thermal_pressure(cpu) 0UL
 #define arch_scale_hw_pressure(cpu) 0UL
 #define cpufreq_get_pressure(cpu) 0UL
@@ -104,7 +104,7 @@ typedef struct { unsigned long seg; } mm_segment_t;
 typedef struct { unsigned long bits[16]; } nodemask_t;
 typedef struct { unsigned int val; } kuid_t;
 
-/* Load tracking. Decides: given values are already synced; nothing decays during a walk. */
+/* Decides: load-tracking values are given and already synced; nothing decays during a walk. */
 #define sync_entity_load_avg(se) ((void)(se))
 #define remove_entity_load_avg(se) ((void)(se))
 #define update_rq_clock(rq) ((void)(rq))
@@ -112,8 +112,10 @@ typedef struct { unsigned int val; } kuid_t;
 #define raw_spin_rq_unlock(rq) ((void)(rq))
 /* Decides: task_h_load() is the state's; without group scheduling it is se.avg.load_avg. */
 #define task_h_load(p) ((unsigned long)(p)->sd_h_load)
-/* Decides: effective uclamp values are the state's. */
+/* Decides: effective uclamp values are the state's, and uclamp counts as used. */
+#define uclamp_is_used() 1
 #define uclamp_eff_value(p, id) ((unsigned long)(p)->sd_uclamp[(id) != 0])
+#define uclamp_task_util(p, ...) clamp(task_util_est(p), (unsigned long)(p)->sd_uclamp[0], (unsigned long)(p)->sd_uclamp[1])
 
 /* Decides: energy-aware placement is off. */
 #define sched_energy_enabled() 0

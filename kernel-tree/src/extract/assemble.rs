@@ -9,6 +9,8 @@ use crate::c::index::{self, ItemKind, Key};
 use crate::config::Config;
 use crate::error::TreeError;
 use crate::extract::closure::{Closure, Use, Walker};
+use crate::extract::instrument::{self, Table};
+use crate::extract::keeps::{self, Keeper};
 use crate::extract::library::{ItemId, Library};
 use crate::extract::members::{self, Pruned};
 use crate::extract::tables::{self, Feature};
@@ -16,6 +18,15 @@ use crate::standins::{self, Names};
 
 /// Functions without which there is no wakeup path.
 const ROOTS: &[&str] = &["select_task_rq_fair", "select_idle_sibling", "__update_idle_core"];
+
+/// Whether marks are put into the tree's functions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Marks {
+    /// Everywhere: lines, returns and endless loops are known.
+    On,
+    /// Nowhere: for text that the parser misunderstands.
+    Off,
+}
 
 /// A tree, cut out.
 #[derive(Debug)]
@@ -26,6 +37,10 @@ pub struct Extract {
     pub features: Vec<Feature>,
     /// Functions taken from the tree, with their files.
     pub functions: Vec<(String, String)>,
+    /// State that it keeps beside what every release keeps.
+    pub keeps: Vec<String>,
+    /// Marks in the text.
+    pub table: Table,
     /// Files that the text includes, as it names them, and their text.
     pub includes: BTreeMap<String, String>,
     /// What the user should know.
@@ -41,6 +56,7 @@ pub fn extract(
     files: &BTreeMap<String, String>,
     config: &Config,
     shim: Option<&str>,
+    marks: Marks,
 ) -> Result<Extract, TreeError> {
     let mut names = standins::names(config, shim)?;
     let features = features(files, config)?;
@@ -52,12 +68,22 @@ pub fn extract(
     let library = Library::new(files, config, names.macros.clone());
     let (closure, have) = close(name, &library, &names)?;
     let have = have.into_iter().chain(flags.iter().cloned()).collect();
-    let mut assembly = Assembly { library: &library, names: &names, closure, out: String::new(), warnings: Vec::new() };
+    let mut assembly = Assembly {
+        library: &library,
+        names: &names,
+        closure,
+        marks,
+        table: Table::default(),
+        out: String::new(),
+        warnings: Vec::new(),
+    };
     assembly.head(config, &features, &flags, &have, shim);
     assembly.body()?;
     let functions = assembly.functions()?;
+    let keeps = assembly.keeps()?;
     let includes = includes(&assembly.out, files);
-    Ok(Extract { text: assembly.out, features, functions, includes, warnings: assembly.warnings })
+    let text = format!("#define SD_NR_STATEMENTS {}\n{}", assembly.table.statements.len(), assembly.out);
+    Ok(Extract { text, features, functions, keeps, table: assembly.table, includes, warnings: assembly.warnings })
 }
 
 /// Lists that the tree's own text includes in the middle of a definition, with their conditionals: what they are made
@@ -142,6 +168,8 @@ struct Assembly<'a> {
     library: &'a Library<'a>,
     names: &'a Names,
     closure: Closure,
+    marks: Marks,
+    table: Table,
     out: String,
     warnings: Vec<String>,
 }
@@ -229,7 +257,7 @@ impl Assembly<'_> {
         }
         self.line("#line 1 \"probe.h\"\n#include \"probe.h\"");
         for id in others {
-            self.verbatim(id, "")?;
+            self.function(id)?;
         }
         self.line("#line 1 \"glue.c\"\n#include \"glue.c\"");
         Ok(())
@@ -245,6 +273,20 @@ impl Assembly<'_> {
         let (line, text) = (file.line(item.range.start), file.slice(&item.range));
         let (before, after) = if text.contains("#include") { list_macro(file, item) } else { Default::default() };
         let text = format!("{before}#line {line} \"{}\"\n{text}{end}{after}", file.path);
+        self.line(&text);
+        Ok(())
+    }
+
+    /// A function with its marks.
+    fn function(&mut self, id: ItemId) -> Result<(), TreeError> {
+        let library = self.library;
+        let (file, item) = library.item(id)?;
+        let text = match self.marks {
+            Marks::On => instrument::instrument(file, item, &mut self.table),
+            Marks::Off => file.slice(&item.range).to_owned(),
+        };
+        let (line, number) = (file.line(item.range.start), self.table.file(&file.path));
+        let text = format!("#undef SD_FILE\n#define SD_FILE {number}\n#line {line} \"{}\"\n{text}", file.path);
         self.line(&text);
         Ok(())
     }
@@ -272,6 +314,25 @@ impl Assembly<'_> {
         self.out += &out;
         self.warnings.extend(warnings);
         Ok(())
+    }
+
+    fn keeps(&self) -> Result<Vec<String>, TreeError> {
+        let mut keeper = Keeper::default();
+        for id in self.of_kind(&[ItemKind::Struct])? {
+            let (file, item) = self.library.item(id)?;
+            if keeps::LASTING.contains(&item.keys[0].text()) {
+                keeper.members.extend(members::prune(file, item, &self.closure.words).kept);
+            }
+        }
+        for id in self.of_kind(&[ItemKind::Variable, ItemKind::MacroDeclaration])? {
+            let (file, item) = self.library.item(id)?;
+            keeper.variable(file, item);
+        }
+        for id in self.of_kind(&[ItemKind::Function])? {
+            let (file, item) = self.library.item(id)?;
+            keeper.function(file, item);
+        }
+        Ok(keeper.finish())
     }
 
     fn functions(&self) -> Result<Vec<(String, String)>, TreeError> {

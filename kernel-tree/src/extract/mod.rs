@@ -3,6 +3,9 @@
 
 pub mod assemble;
 pub mod closure;
+pub mod instrument;
+pub mod keeps;
 pub mod library;
 pub mod members;
+pub mod reads;
 pub mod tables;

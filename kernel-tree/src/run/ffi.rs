@@ -3,29 +3,33 @@
 
 #![allow(unsafe_code)]
 
+use std::collections::BTreeMap;
 use std::mem::ManuallyDrop;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use libloading::Library;
 
-use super::Fault;
+use super::{Fault, request};
 use crate::error::TreeError;
 
 type Request = unsafe extern "C" fn(*const u64, usize, *mut u64, usize) -> i64;
 
-/// A built tree in this process, with state of its own.
-pub struct Object {
-    // Never unloaded: its signal handlers stay in the chain of handlers.
+/// A loaded object. It is never unloaded, since its signal handlers stay in the chain of handlers; it is used again.
+struct Loaded {
     _library: ManuallyDrop<Library>,
     request: Request,
 }
 
-impl Object {
-    /// Opens a private copy of the object at `path`, so that two of the same tree share nothing.
-    ///
-    /// # Errors
-    /// The copy cannot be made or opened.
-    pub fn open(path: &Path) -> Result<Self, TreeError> {
+/// Objects that nobody uses at the moment, by the file they are copies of.
+static IDLE: Mutex<BTreeMap<PathBuf, Vec<Loaded>>> = Mutex::new(BTreeMap::new());
+
+fn idle() -> MutexGuard<'static, BTreeMap<PathBuf, Vec<Loaded>>> {
+    IDLE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Loaded {
+    fn open(path: &Path) -> Result<Self, TreeError> {
         let io = |source| TreeError::Io { path: path.display().to_string(), source };
         let dir = tempfile::Builder::new().prefix("sisdiff-tree-").tempdir().map_err(io)?;
         let copy = dir.path().join("tree.so");
@@ -39,14 +43,50 @@ impl Object {
         Ok(Self { _library: ManuallyDrop::new(library), request })
     }
 
+    fn call(&self, question: &[u64], answer: &mut [u64]) -> i64 {
+        // SAFETY: both slices are valid for the lengths given and do not overlap; the object reads and writes within
+        // them only. An object is in one `Object` or in `IDLE`, so that no second call can be under way. Faults inside
+        // return here through the runtime's guard, over frames of C only.
+        unsafe { (self.request)(question.as_ptr(), question.len(), answer.as_mut_ptr(), answer.len()) }
+    }
+}
+
+/// A built tree in this process, with state of its own.
+pub struct Object {
+    path: PathBuf,
+    loaded: Option<Loaded>,
+    faulted: bool,
+}
+
+impl Object {
+    /// Opens a private copy of the object at `path`, so that two of the same tree share nothing.
+    ///
+    /// # Errors
+    /// The copy cannot be made or opened.
+    pub fn open(path: &Path) -> Result<Self, TreeError> {
+        let used = idle().get_mut(path).and_then(Vec::pop);
+        let loaded = match used {
+            Some(loaded) if loaded.call(&[request::RESET], &mut [0; 16]) == 0 => loaded,
+            _ => Loaded::open(path)?,
+        };
+        Ok(Self { path: path.to_owned(), loaded: Some(loaded), faulted: false })
+    }
+
     /// Puts `question` to the tree; the words of the answer are at the start of `answer`.
     ///
     /// # Errors
     /// The tree's code faulted. Its state is no longer to be trusted.
     pub fn request(&mut self, question: &[u64], answer: &mut [u64]) -> Result<usize, Fault> {
-        // SAFETY: both slices are valid for the lengths given and do not overlap; the object reads and writes within
-        // them only. `&mut self` keeps a second call out, and faults inside return here through the runtime's guard.
-        let words = unsafe { (self.request)(question.as_ptr(), question.len(), answer.as_mut_ptr(), answer.len()) };
+        let words = self.loaded.as_ref().map_or(0, |loaded| loaded.call(question, answer));
+        self.faulted |= words < 0;
         usize::try_from(words).map_err(|_| Fault::from_words(-words, answer))
+    }
+}
+
+impl Drop for Object {
+    fn drop(&mut self) {
+        if let Some(loaded) = self.loaded.take().filter(|_| !self.faulted) {
+            idle().entry(std::mem::take(&mut self.path)).or_default().push(loaded);
+        }
     }
 }
