@@ -10,15 +10,17 @@ use crate::units::Cpu;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
     /// An idle check.
-    Probe { kind: ProbeKind, cpu: u32, idle: bool, line: u32 },
+    Probe { kind: ProbeKind, cpu: u32, idle: bool, file: u32, line: u32 },
     /// A `return` with a value.
     Return { statement: u32, value: i64 },
-    /// A statement was reached (recorded on demand).
-    At { statement: u32 },
     /// A function was entered (recorded on demand).
     Enter { function: u32 },
     /// A WARN_ON() held.
     Warn { line: u32 },
+    /// select_idle_sibling() was entered.
+    Search { target: i64 },
+    /// The recently used CPU was found to be of no use, in a tree that otherwise keeps it for later.
+    Miss,
 }
 
 /// What a task's hidden state is after the call.
@@ -50,8 +52,12 @@ pub(super) struct Answer {
     /// Run queues taken at an index at or above nr_cpu_ids.
     pub(super) oob: u64,
     pub(super) warnings: u64,
-    /// Kinds of input read.
+    /// Kinds of input read, and of hidden state written.
     pub(super) reads: u64,
+    /// CPUs that the loops of a search turned to.
+    pub(super) turns: u64,
+    /// The tree's own counters (search, scanned, domain_search, failed, recent_hit, recent_miss), those it has.
+    pub(super) counters: [Option<u64>; 6],
     /// The wakee's and the waker's hidden state.
     pub(super) tasks: [Option<TaskAfter>; 2],
     pub(super) avg_scan_cost_ns: Option<u64>,
@@ -75,6 +81,11 @@ impl Answer {
         self.oob = next();
         self.warnings = next();
         self.reads = next();
+        self.turns = next();
+        let have = next();
+        for (at, counter) in self.counters.iter_mut().enumerate() {
+            *counter = Some(next()).filter(|_| have & (1 << at) != 0);
+        }
         for task in &mut self.tasks {
             *task = Some(TaskAfter {
                 recent_used_cpu: next() as i64,
@@ -110,12 +121,14 @@ fn event(what: u64, value: u64) -> Option<Event> {
             },
             cpu: value as u32,
             idle: what & 1 != 0,
+            file: (value >> 32) as u32,
             line: (what >> 16) as u32,
         },
         2 => Event::Return { statement: number, value: value as i64 },
-        3 => Event::At { statement: number },
-        4 => Event::Enter { function: number },
-        5 => Event::Warn { line: number },
+        3 => Event::Enter { function: number },
+        4 => Event::Warn { line: number },
+        5 => Event::Search { target: value as i64 },
+        6 => Event::Miss,
         _ => return None,
     })
 }

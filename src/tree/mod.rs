@@ -5,15 +5,21 @@
 //! decision read back. Hidden state is kept here as every implementation keeps it, and given to the C at each call.
 
 mod answer;
+mod books;
+mod exit;
+mod prepare;
+mod record;
 mod words;
 
 use std::sync::Arc;
 
-use sisdiff_tree::run::{Fault, Object};
-use sisdiff_tree::tree::Built;
+use sisdiff_tree::error::TreeError;
+use sisdiff_tree::extract::reads;
+use sisdiff_tree::run::{Fault, Runner, request};
 
 use crate::fair::fallback::select_fallback_rq;
-use crate::fair::{Decision, Exit, Hidden, Implementation, SchedFeat, SisCounters, Step, Walk, WalkStep, Writes};
+use crate::fair::remember::Before;
+use crate::fair::{Decision, Exit, Hidden, Implementation, SchedFeat, SisCounters, Step, Walk, Writes};
 use crate::machine::{Inputs, Provenance, State, TaskId};
 use crate::topology::Topology;
 use crate::units::Cpu;
@@ -21,6 +27,8 @@ use crate::vectors::check::Subject;
 use crate::wakeup::{WakeKind, Wakeup};
 
 use answer::{Answer, Event};
+use books::Known;
+pub use prepare::{PrepareError, Prepared, TreeOptions};
 use words::{Mirror, Question};
 
 /// Words of room for an answer: more than the record of the longest walk.
@@ -28,8 +36,8 @@ const ANSWER_WORDS: usize = 80_000;
 
 /// One kernel tree with the hidden state it keeps: an [`crate::fair::Implementation`].
 pub struct Tree {
-    name: String,
-    object: Object,
+    prepared: Prepared,
+    runner: Runner,
     /// The tree's own list of features, and whether each is on.
     features: Vec<(String, bool)>,
     features_told: bool,
@@ -38,21 +46,18 @@ pub struct Tree {
     question: Vec<u64>,
     room: Vec<u64>,
     answer: Answer,
-    fault: Option<Fault>,
+    fault: Option<String>,
     /// What it keeps between calls.
     pub hidden: Hidden,
 }
 
 impl Tree {
-    /// The tree `built` under `name`, knowing nothing yet of the machine's past.
-    ///
-    /// # Errors
-    /// The object cannot be opened.
-    pub fn new(name: &str, built: &Built, topology: &Topology) -> Result<Self, sisdiff_tree::error::TreeError> {
-        let features = built.meta.features.iter().map(|feature| (feature.name.clone(), feature.default)).collect();
-        Ok(Self {
-            name: name.to_owned(),
-            object: built.open()?,
+    fn new(prepared: &Prepared, topology: &Topology) -> Result<Self, TreeError> {
+        let features =
+            prepared.built.meta.features.iter().map(|feature| (feature.name.clone(), feature.default)).collect();
+        let mut tree = Self {
+            prepared: prepared.clone(),
+            runner: prepared.built.start(prepared.isolation)?,
             features,
             features_told: false,
             topology: None,
@@ -62,7 +67,16 @@ impl Tree {
             answer: Answer::default(),
             fault: None,
             hidden: Hidden::new(topology),
-        })
+        };
+        tree.set_own_features();
+        Ok(tree)
+    }
+
+    /// The switches that the spec names win over all others.
+    fn set_own_features(&mut self) {
+        for (name, on) in self.prepared.features.clone() {
+            self.set_feature(&name, on);
+        }
     }
 
     /// Switches feature `name`; whether the tree has it.
@@ -77,11 +91,7 @@ impl Tree {
         for (name, feature) in SchedFeat::all().iter_names() {
             self.set_feature(name, features.contains(feature));
         }
-    }
-
-    /// What went wrong inside the tree's code, if anything did: from then on its answers mean nothing.
-    pub fn fault(&self) -> Option<&Fault> {
-        self.fault.as_ref()
+        self.set_own_features();
     }
 
     /// `__update_idle_core()` of `core`, without the static key before it.
@@ -107,20 +117,53 @@ impl Tree {
         if self.fault.is_none()
             && let Err(fault) = self.ask(state, w, question, walk.is_some())
         {
-            self.fault = Some(fault);
+            self.fault = Some(self.sentence(state, w, question, &fault));
         }
         if self.fault.is_some() {
             return faulted(state, w);
         }
-        self.store(w);
+        let decision = self.decision(state, w, question);
         if let Some(walk) = walk {
-            record(&self.answer, walk);
+            record::record(&self.answer, &self.prepared.built.meta.table, &self.prepared.exits, &decision, walk);
         }
-        self.decision(state, w)
+        decision
+    }
+
+    /// Whether it has state that is not mirrored.
+    fn keeps(&self) -> bool {
+        !self.prepared.built.meta.keeps.is_empty()
+    }
+
+    /// A request of one word.
+    fn plain(&mut self, word: u64) {
+        self.question.clear();
+        self.question.push(word);
+        if self.fault.is_none()
+            && let Err(fault) = self.send()
+        {
+            self.fault = Some(format!("{}: {fault}", self.prepared.name));
+        }
+    }
+
+    /// A fault with the call that met it.
+    fn sentence(&self, state: &State, w: &Wakeup, question: Question, fault: &Fault) -> String {
+        let who = |id: TaskId| format!("{}-{}", state.tasks[id].comm, state.tasks[id].pid);
+        let call = match question {
+            Question::UpdateIdleCore => format!("__update_idle_core() of CPU {}", w.this_cpu),
+            Question::Nothing => "the state of a wakeup".to_owned(),
+            Question::SelectIdleSibling { .. } | Question::SelectTaskRqFair => {
+                let (p, current) = (who(w.p), who(w.current));
+                format!(
+                    "wakeup of {p} (CPU {}) by {current} on CPU {} at jiffy {}",
+                    w.prev_cpu, w.this_cpu, state.jiffies
+                )
+            }
+        };
+        format!("{}: {call}: {fault}", self.prepared.name)
     }
 
     fn send(&mut self) -> Result<usize, Fault> {
-        self.object.request(&self.question, &mut self.room)
+        self.runner.request(&self.question, &mut self.room)
     }
 
     fn ask(&mut self, state: &State, w: &Wakeup, question: Question, record: bool) -> Result<(), Fault> {
@@ -143,49 +186,120 @@ impl Tree {
         let words = self.send()?;
         self.answer.read(&self.room[..words], state.topology.nr_shared());
         self.mirror.forget(w);
-        Ok(())
+        if self.answer.lost_events > 0 { Err(Fault::Answer) } else { Ok(()) }
     }
 
-    /// Takes over what the walk wrote.
-    fn store(&mut self, w: &Wakeup) {
+    /// Takes over what the walk wrote, and how well that is known.
+    fn store(&mut self, w: &Wakeup) -> Writes {
         let answer = &self.answer;
+        let wrote = |what: &str| {
+            let at = reads::WRITES.iter().position(|name| *name == what);
+            at.is_some_and(|at| answer.reads & (1 << (32 + at)) != 0)
+        };
+        let mut writes = Writes::default();
         self.hidden.clock.now_ns = answer.clock_ns;
         for (id, after) in [w.p, w.current].into_iter().zip(answer.tasks) {
             if let Some(after) = after {
                 after.store(&mut self.hidden.tasks[id.index()]);
             }
         }
+        if wrote("p->recent_used_cpu") {
+            let task = &mut self.hidden.tasks[w.p.index()];
+            task.known.set_derived(Inputs::RECENT_USED_CPU);
+            writes.p_recent_used_cpu = Some(task.recent_used_cpu);
+        }
+        if wrote("current->recent_used_cpu") {
+            let task = &mut self.hidden.tasks[w.current.index()];
+            task.known.set_derived(Inputs::RECENT_USED_CPU);
+            writes.current_recent_used_cpu = Some(task.recent_used_cpu);
+        }
+        if wrote("wakee_flips") {
+            writes.wakee_flips = Some(self.hidden.tasks[w.current.index()].wakee_flips);
+        }
         let cpu = &mut self.hidden.cpus[w.this_cpu.index()];
         cpu.avg_scan_cost_ns = answer.avg_scan_cost_ns.unwrap_or(cpu.avg_scan_cost_ns);
         cpu.wake_stamp_jiffies = answer.wake_stamp_jiffies;
         cpu.wake_avg_idle_ns = answer.wake_avg_idle_ns;
-        for (shared, &(has_idle_cores, nr_idle_scan)) in self.hidden.shared.iter_mut().zip(&answer.shared) {
-            shared.has_idle_cores = has_idle_cores;
-            shared.nr_idle_scan = nr_idle_scan;
+        if wrote("avg_scan_cost") {
+            // Measured with the declared clock.
+            cpu.known.set_assumed(Inputs::SCAN_COST);
+            writes.avg_scan_cost_ns = Some(cpu.avg_scan_cost_ns);
         }
+        if wrote("wake_avg_idle") {
+            writes.wake_avg_idle_ns = Some(cpu.wake_avg_idle_ns);
+        }
+        for (id, (shared, &(has, nr))) in self.hidden.shared.iter_mut().zip(&answer.shared).enumerate() {
+            if shared.has_idle_cores != has {
+                shared.known.set_derived(Inputs::HAS_IDLE_CORES);
+                writes.has_idle_cores = Some((id, has));
+            }
+            shared.has_idle_cores = has;
+            shared.nr_idle_scan = nr;
+        }
+        writes
     }
 
-    fn decision(&self, state: &State, w: &Wakeup) -> Decision {
-        let class_cpu = Cpu(self.answer.cpu as u16);
+    fn decision(&mut self, state: &State, w: &Wakeup, question: Question) -> Decision {
+        let target = self.answer.events.iter().find_map(|event| match *event {
+            Event::Search { target } => usize::try_from(target).ok().and_then(Cpu::new),
+            _ => None,
+        });
+        let class_cpu = match question {
+            Question::UpdateIdleCore => w.this_cpu,
+            _ => usize::try_from(self.answer.cpu).ok().and_then(Cpu::new).unwrap_or(Cpu(u16::MAX)),
+        };
+        let exit = self.prepared.exits.of(&self.answer.events, state.topology.nr_cpu_ids());
+        let slow = matches!(exit, Exit::Slow | Exit::SlowOutside) || state.topology.asym_cpucapacity();
+        let asym = matches!(exit, Exit::AsymCapacity | Exit::AsymFallback);
+        let known = Known::new(state, &self.hidden, w, target.unwrap_or(class_cpu), asym);
+        let (read, leaned_on) = books::read(state, &known, w, &self.answer, slow);
+        let sis = self.counters(state, w, target, exit);
+        let writes = self.store(w);
         let probes = self.answer.events.iter().filter(|event| matches!(event, Event::Probe { .. })).count();
         Decision {
             class_cpu,
             final_cpu: select_fallback_rq(state, w.p, class_cpu),
-            exit: Exit::NewCpu,
+            exit,
             probes: probes as u32,
             mask_ops: self.answer.mask_ops as u32,
-            sis: SisCounters::default(),
-            read: Inputs::empty(),
-            leaned_on: Provenance::TRACED,
+            sis,
+            read,
+            leaned_on,
             faults: self.answer.oob as u32,
-            writes: Writes::default(),
+            writes,
+        }
+    }
+
+    /// The SIS counters: the tree's own where it has them, else by the same rules from the walk. `self.hidden` is still
+    /// that of before the call.
+    fn counters(&self, state: &State, w: &Wakeup, target: Option<Cpu>, exit: Exit) -> SisCounters {
+        let Some(target) = target else { return SisCounters::default() };
+        let early = matches!(exit, Exit::Target | Exit::Prev | Exit::PerCpuKthread);
+        let asym = matches!(exit, Exit::AsymCapacity | Exit::AsymFallback);
+        let recent = self.hidden.tasks[w.p.index()].recent_used_cpu;
+        let hit = matches!(exit, Exit::RecentUsed | Exit::ClusterRecentUsed);
+        // Since 6.9 a usable one of another cluster is neither hit nor miss until it is returned.
+        let missed = !self.prepared.exits.keep_recent() || self.answer.events.contains(&Event::Miss);
+        let candidate = !early && !hit && missed && recent != w.prev_cpu && recent != target;
+        let shares = candidate && state.topology.cpus_share_cache(recent, target);
+        let [search, scanned, domain_search, failed, recent_hit, recent_miss] = self.answer.counters;
+        let is = |held: bool| u64::from(held);
+        let domain = !early && !asym && !matches!(exit, Exit::RecentUsed | Exit::NoLlc);
+        SisCounters {
+            search: search.unwrap_or(1),
+            scanned: scanned.unwrap_or(1 + self.answer.turns),
+            domain_search: domain_search.unwrap_or(is(domain)),
+            failed: failed.unwrap_or(is(matches!(exit, Exit::Fallback | Exit::BudgetSpent))),
+            recent_hit: recent_hit.unwrap_or(is(hit)),
+            recent_miss: recent_miss.unwrap_or(is(shares)),
+            recent_miss_2021: recent_miss.unwrap_or(is(candidate)),
         }
     }
 }
 
 impl Implementation for Tree {
     fn name(&self) -> &str {
-        &self.name
+        &self.prepared.name
     }
 
     fn reads(&self) -> Inputs {
@@ -193,10 +307,12 @@ impl Implementation for Tree {
     }
 
     fn step(&mut self, state: &State, step: &Step) {
-        if let Step::EnterIdle(cpu) = *step
-            && state.topology.smt_present()
-        {
-            self.update_idle_core(state, cpu, None);
+        match *step {
+            // update_idle_core(): behind the static key sched_smt_present.
+            Step::EnterIdle(cpu) if state.topology.smt_present() => {
+                self.update_idle_core(state, cpu, None);
+            }
+            ref other => self.hidden.remember(state, other),
         }
     }
 
@@ -205,10 +321,22 @@ impl Implementation for Tree {
     }
 
     fn peek(&mut self, state: &State, wakeup: &Wakeup, walk: Option<&mut Walk>) -> Decision {
-        let before = self.hidden.clone();
+        let before = Before::of(&self.hidden, state, wakeup);
+        if self.keeps() {
+            // Tell what changed, so that what is kept is what we believe it is.
+            self.call(state, wakeup, Question::Nothing, None);
+            self.plain(request::SAVE);
+        }
         let decision = self.select_task_rq(state, wakeup, walk);
-        self.hidden = before;
+        if self.keeps() {
+            self.plain(request::RESTORE);
+        }
+        before.restore(&mut self.hidden);
         decision
+    }
+
+    fn fault(&self) -> Option<String> {
+        self.fault.clone()
     }
 }
 
@@ -243,13 +371,5 @@ fn faulted(state: &State, w: &Wakeup) -> Decision {
         leaned_on: Provenance::TRACED,
         faults: 1,
         writes: Writes::default(),
-    }
-}
-
-fn record(answer: &Answer, walk: &mut Walk) {
-    for event in &answer.events {
-        if let Event::Probe { kind, cpu, idle, .. } = *event {
-            walk.steps.push(WalkStep::Probe { kind, cpu, idle });
-        }
     }
 }

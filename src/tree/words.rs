@@ -19,9 +19,13 @@ pub(super) const NONE: u64 = u64::MAX;
 /// What is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Question {
-    SelectIdleSibling { target: Cpu },
+    SelectIdleSibling {
+        target: Cpu,
+    },
     SelectTaskRqFair,
     UpdateIdleCore,
+    /// Only take in what changed.
+    Nothing,
 }
 
 /// The number of a task on the other side: 0 is a task that stands for whoever is running.
@@ -91,7 +95,7 @@ impl Mirror {
     ) {
         let clock = &hidden.clock;
         out.extend([CALL, clock.now_ns, clock.probe_ns, clock.clock_read_ns, clock.mask_op_ns]);
-        out.extend([state.jiffies, u64::from(w.in_task)]);
+        out.extend([state.jiffies, u64::from(state.hz), u64::from(w.in_task)]);
         out.extend([u64::from(hidden.sysctl_sched_preferred), u64::from(hidden.sysctl_sched_allowed)]);
         let count = out.len();
         out.push(0);
@@ -111,6 +115,7 @@ impl Mirror {
             Question::SelectIdleSibling { target } => (0, target),
             Question::SelectTaskRqFair => (1, w.prev_cpu),
             Question::UpdateIdleCore => (2, w.prev_cpu),
+            Question::Nothing => (3, w.prev_cpu),
         };
         let kind = match w.kind {
             WakeKind::Ttwu => 0,
