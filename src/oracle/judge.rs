@@ -255,6 +255,9 @@ impl Judge {
         let decision = side.implementation.select_task_rq(state, wakeup, Some(walk));
         let (name, spec) = (side.name.as_str(), side.spec.as_ref());
         let trial = Trial { name, spec, state, wakeup, decision: &decision, walk };
+        if let Some(fault) = side.implementation.fault() {
+            return Err(placed(Finding::of("fault", &trial, "a fault in the code", fault), event));
+        }
         if peeked != decision {
             let text = format!("{peeked:?} asked first, then {decision:?}");
             return Err(placed(Finding::of("determinism", &trial, "another answer when asked again", text), event));

@@ -24,6 +24,7 @@
 //! | `relabel` | metamorphic | numbers of CPUs spread with their order kept change nothing but the numbers |
 //! | `replay` | metamorphic | the case played again goes the same way |
 //! | `panic` | | nothing panics |
+//! | `fault` | | a kernel tree's code follows no null pointer and ends |
 
 pub mod canary;
 mod conserve;
@@ -34,6 +35,8 @@ mod judge;
 mod known;
 mod meta;
 mod quiet;
+#[cfg(feature = "tree")]
+mod trees;
 mod twins;
 
 use std::fmt;
@@ -49,6 +52,8 @@ pub use invariants::INVARIANTS;
 pub use judge::{Maker, Models, Options, Side, Tally, Trouble, attempt, try_case};
 pub use known::{KNOWN, KnownBug};
 pub use meta::{relabelled, replayed};
+#[cfg(feature = "tree")]
+pub use trees::WithTrees;
 pub use twins::{FAMILIES, Same, TWINS, Twin};
 
 /// What one implementation did at one wakeup, and everything it could see.
