@@ -9,6 +9,7 @@ pub mod compare;
 pub mod cpumask;
 pub mod fair;
 pub mod fuzz_loop;
+pub mod info;
 pub mod inputs;
 pub mod machine;
 pub mod oracle;

@@ -19,6 +19,7 @@ const ORDER: &[&str] = &[
     "scenario",
     "compare",
     "replay",
+    "info",
     "oracle",
     "fuzz_loop",
     "shrink",

@@ -35,6 +35,9 @@ pub enum Command {
     /// Show one wakeup: the machine, each walk step by step, side by side.
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(Box<ExplainArgs>),
+    /// Say what a recording is, what is in it, what a good replay lacks, and how to record that.
+    #[command(after_help = INFO_EXAMPLES)]
+    Info(Box<InfoArgs>),
     /// Show what is understood of a machine: SMT, LLCs, nodes, sched domains.
     #[command(after_help = TOPOLOGY_EXAMPLES)]
     Topology(TopologyArgs),
@@ -56,6 +59,13 @@ pub enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
+    /// Write the manual pages: sisdiff(1), and one for each command.
+    #[command(after_help = MAN_EXAMPLES)]
+    Man {
+        /// The folder that they go to, made if it is missing; -: print sisdiff(1) alone.
+        #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+        dir: PathBuf,
+    },
 }
 
 const REPLAY_EXAMPLES: &str = "Examples:
@@ -73,6 +83,15 @@ const EXPLAIN_EXAMPLES: &str = "Examples:
   sisdiff explain trace.dat --at 7.421337 --pid 241
   sisdiff explain trace.dat --wakeup 123 --baseline v6.1 --patched v6.12";
 
+const INFO_EXAMPLES: &str = "Examples:
+  sisdiff info trace.dat
+  sisdiff info */trace.dat --format json -o info.json     docs/info.schema.json
+  ssh HOST cat trace.dat.zst | sisdiff info -
+  sisdiff info trace.dat --buffer INSTANCE                 an ftrace instance instead of the top buffer
+
+Exit codes: 0, also for recordings that cannot be replayed; 2 if a file is no recording or damaged beyond reading
+(the others are told all the same).";
+
 const TOPOLOGY_EXAMPLES: &str = "Examples:
   sisdiff topology                   this machine
   sisdiff topology topology.tar.gz   a snapshot of /sys, as the recording script makes it
@@ -86,6 +105,10 @@ const LIST_EXAMPLES: &str = "Examples:
 const COMPLETIONS_EXAMPLES: &str = "Examples:
   sisdiff completions bash > /etc/bash_completion.d/sisdiff
   sisdiff completions fish > ~/.config/fish/completions/sisdiff.fish";
+
+const MAN_EXAMPLES: &str = "Examples:
+  sisdiff man ~/.local/share/man/man1 && man sisdiff-replay
+  sisdiff man - | man -l -";
 
 /// The baseline where nobody says.
 pub const DEFAULT_BASELINE: &str = "v5.11";
@@ -230,6 +253,42 @@ pub struct ExplainArgs {
     /// How to read and replay.
     #[command(flatten)]
     pub source: SourceArgs,
+}
+
+/// `sisdiff info`.
+#[derive(Debug, Args)]
+pub struct InfoArgs {
+    /// Recordings: trace.dat, or text of trace-cmd report, tracefs, perf script or atrace, packed with gzip or zstd or
+    /// not; - is standard input.
+    #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub files: Vec<PathBuf>,
+    /// Format of the report.
+    #[arg(long, value_enum, default_value_t = InfoFormat::Text)]
+    pub format: InfoFormat,
+    /// Write the report to a file instead of stdout, which is -.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// The recorded machine, instead of what lies beside the recording; see `sisdiff replay --help`.
+    #[arg(long, value_name = "SOURCE", value_hint = ValueHint::AnyPath)]
+    pub topology: Option<String>,
+    /// The trace buffer (ftrace instance) to say most of. Default: the top one.
+    #[arg(long, value_name = "NAME")]
+    pub buffer: Option<String>,
+    /// Who reads a trace.dat: sisdiff itself, or trace-cmd's C library.
+    #[arg(long, value_enum, default_value_t = ReaderArg::Native)]
+    pub reader: ReaderArg,
+    /// No progress bar.
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// Formats of `info`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum InfoFormat {
+    /// For people.
+    Text,
+    /// For programs: docs/info.schema.json.
+    Json,
 }
 
 /// `sisdiff topology`.

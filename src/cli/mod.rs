@@ -4,6 +4,8 @@
 pub mod args;
 mod fuzz;
 mod fuzz_args;
+mod info;
+mod man;
 pub mod output;
 pub mod plan;
 mod progress;
@@ -63,6 +65,8 @@ fn run(command: Command) -> Result<ExitCode, Trouble> {
         Command::Fuzz(args) => return fuzz::fuzz(*args),
         Command::Repro(args) => return fuzz::repro(&args),
         Command::Bugs => print(&crate::report::fuzz::bugs())?,
+        Command::Info(args) => return info::info(&args),
+        Command::Man { dir } => man::man(&dir)?,
         Command::Topology(args) => print(&topology_text(&args)?)?,
     }
     Ok(ExitCode::SUCCESS)

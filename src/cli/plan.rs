@@ -189,11 +189,16 @@ fn options(args: SourceArgs) -> Result<Options, Trouble> {
         hz: args.hz,
         scan_cost_ns: args.scan_cost,
         buffer: args.buffer,
-        reader: match args.reader {
-            ReaderArg::Native => ReaderKind::Native,
-            ReaderArg::Tracecmd => ReaderKind::TraceCmd,
-        },
+        reader: reader_kind(args.reader),
     })
+}
+
+/// The reader that is meant.
+pub fn reader_kind(reader: ReaderArg) -> ReaderKind {
+    match reader {
+        ReaderArg::Native => ReaderKind::Native,
+        ReaderArg::Tracecmd => ReaderKind::TraceCmd,
+    }
 }
 
 /// The files that a replay reads.

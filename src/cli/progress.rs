@@ -14,7 +14,10 @@ use crate::replay::run::Progress;
 /// What takes less shows no bar.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// One bar for each recording that is being replayed.
+/// What shows where the number of events is not known beforehand.
+const SPINNER: &str = "{msg} {spinner} {human_pos} events, {per_sec}";
+
+/// One bar for each recording that is being read; where its length is not known (0 events in all) it only counts.
 pub struct Bars {
     started: Instant,
     shown: bool,
@@ -45,15 +48,18 @@ impl Progress for Bars {
         }
         let Ok(mut bars) = self.bars.lock() else { return };
         let bar = bars.entry(file.to_owned()).or_insert_with(|| {
-            let style = ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len} events, {eta} left");
-            let bar = self.all.add(ProgressBar::new(all));
+            let bar = if all > 0 { ProgressBar::new(all) } else { ProgressBar::no_length() };
+            let bar = self.all.add(bar);
+            let template =
+                if all > 0 { "{msg} {wide_bar} {human_pos}/{human_len} events, {eta} left" } else { SPINNER };
+            let style = ProgressStyle::with_template(template);
             if let Ok(style) = style {
                 bar.set_style(style);
             }
             bar.with_message(name(file))
         });
         bar.set_position(events);
-        if events >= all {
+        if all > 0 && events >= all {
             bar.finish_and_clear();
         }
     }

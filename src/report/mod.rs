@@ -5,6 +5,7 @@ pub mod agreement;
 pub mod decisions;
 pub mod explain;
 pub mod fuzz;
+pub mod info;
 pub mod json;
 pub mod layout;
 pub mod list;
