@@ -118,7 +118,7 @@ fn descriptions_read_as_reviewed() {
     let recorded = |name: &str| {
         let path = format!("traces/{name}/topology.tar.gz");
         let bytes = std::fs::read(root().join(&path)).expect("the project's own recording");
-        let loaded = topology::load::from_archive(&path, &bytes, None).unwrap_or_else(|error| panic!("{error}"));
+        let loaded = topology::load::from_bytes(&path, &bytes, None).unwrap_or_else(|error| panic!("{error}"));
         topology::describe(&loaded)
     };
     let shorthand = |text: &str| describe(TopologySource::Shorthand(text.to_owned()));

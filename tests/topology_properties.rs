@@ -5,7 +5,7 @@ use std::io::Read;
 
 use oorandom::Rand32;
 use sisdiff::cpumask::Cpumask;
-use sisdiff::topology::load::from_archive;
+use sisdiff::topology::load::from_bytes;
 use sisdiff::topology::{self, Arch, Hardware, Release, SdFlags, Topology, TopologySource};
 use sisdiff::units::Cpu;
 
@@ -149,7 +149,7 @@ fn broken_archives_are_errors_and_never_panics() {
     flate2::read::MultiGzDecoder::new(&packed[..]).read_to_end(&mut tar).expect("gzip");
     let mut rand = Rand32::new(3);
     let (mut loaded, mut refused) = (0, 0);
-    let mut read = |bytes: &[u8]| match from_archive("box.tar", bytes, None) {
+    let mut read = |bytes: &[u8]| match from_bytes("box.tar", bytes, None) {
         Ok(machine) => {
             assert!(!topology::describe(&machine).is_empty());
             loaded += 1;

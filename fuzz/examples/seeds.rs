@@ -2,7 +2,7 @@
 //! Writes the seeds of the fuzz targets anew: `cargo run --manifest-path fuzz/Cargo.toml --example seeds`.
 //!
 //! `wakeup`: cases of a fixed seed, short and long. `trace_reader`: a small file of each shape that is written. The canary
-//! has none: it is caught from nothing.
+//! has none: it is caught from nothing. Those of `topology` are samples of tests/topologies and a small tar made by hand.
 
 use std::fs;
 use std::io::Cursor;

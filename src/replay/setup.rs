@@ -10,7 +10,7 @@ use crate::replay::error::ReplayError;
 use crate::replay::outcome::{RecordedModel, Setup};
 use crate::replay::recording::{ReaderKind, Source};
 use crate::replay::totals::Role;
-use crate::topology::{self, Loaded, TopologySource};
+use crate::topology::{self, Form, Loaded, TopologySource};
 
 /// How to replay, the same for every recording.
 #[derive(Debug, Clone)]
@@ -87,8 +87,10 @@ impl Bench {
         if told.is_none() && kernel.is_some() {
             notes.push("the recording does not name its kernel: taken from the topology snapshot".to_owned());
         }
-        if matches!(loaded.source, TopologySource::Guess(_)) {
+        if loaded.form.is_guess() {
             notes.extend(loaded.notes.first().cloned());
+        } else if let Some(lacks) = loaded.form.lacks() {
+            notes.push(format!("the topology: {lacks}"));
         }
         let mut machine = Machine::new(topology, config);
         source.first_events.iter().for_each(|event| machine.prime(event));
@@ -110,8 +112,13 @@ fn load(source: &Source, options: &Options, kernel: Option<&str>) -> Result<Load
     Ok(topology::load_for(&from, release)?)
 }
 
+/// Where the topology came from; a copy of /sys is what is expected, other forms are named.
 fn topology_source(source: &Source, loaded: &Loaded) -> String {
-    match &loaded.source {
+    let form = match loaded.form {
+        Form::LscpuTable | Form::LscpuSummary | Form::Hwloc => format!(" ({})", loaded.form),
+        Form::Sysfs | Form::Shorthand | Form::Guess => String::new(),
+    };
+    let from = match &loaded.source {
         TopologySource::Guess(_) => "guessed from the number of CPUs".to_owned(),
         from if TopologySource::beside(source.path()).as_ref() == Some(from) => match from {
             TopologySource::Path(path) => {
@@ -121,7 +128,8 @@ fn topology_source(source: &Source, loaded: &Loaded) -> String {
             from => format!("from {from}"),
         },
         from => format!("from {from}"),
-    }
+    };
+    from + &form
 }
 
 /// A recording's CPUs must be those of the topology: at least its online ones, at most its possible ones.

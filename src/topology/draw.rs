@@ -13,6 +13,8 @@
 
 use std::fmt::Write as _;
 
+use super::form::Form;
+use super::hardware::Hardware;
 use super::load::Loaded;
 use super::{Domain, SdFlags, Topology};
 use crate::cpumask::Cpumask;
@@ -25,9 +27,14 @@ const WIDTH: usize = 80;
 /// This is what `sisdiff topology` prints.
 pub fn describe(loaded: &Loaded) -> String {
     let source: String = loaded.source.to_string().chars().map(printable).collect();
-    let mut text = format!("{source}\n{}", paragraph("", &summary(&loaded.topology)));
+    let mut text = match loaded.form {
+        Form::LscpuTable | Form::LscpuSummary | Form::Hwloc => format!("{source} ({})\n", loaded.form),
+        Form::Sysfs | Form::Shorthand | Form::Guess => format!("{source}\n"),
+    };
+    text += &paragraph("", &summary(&loaded.topology));
     text.push('\n');
     text += &machine(&loaded.topology, &loaded.hardware.isolated);
+    text += &clusters(&loaded.hardware);
     text.push('\n');
     text += &domains(&loaded.topology);
     let known = settings(loaded);
@@ -164,6 +171,19 @@ fn cores_text(cores: &[Cpumask]) -> String {
 /// `0,5 1,6 2`.
 fn one_by_one(cores: &[Cpumask]) -> String {
     cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}
+
+/// The clusters, where they are something between a core and a last-level cache.
+fn clusters(hw: &Hardware) -> String {
+    let of = |cpu: Cpu| hw.cluster[cpu.index()] & hw.online;
+    let between = |cpu: Cpu| of(cpu) != hw.smt[cpu.index()] & hw.online && of(cpu) != hw.llc[cpu.index()] & hw.online;
+    if !hw.online.iter().any(between) {
+        return String::new();
+    }
+    let mut clusters: Vec<Cpumask> = hw.online.iter().map(of).collect();
+    clusters.sort_by_key(|cluster| (cluster.first(), *cluster));
+    clusters.dedup();
+    paragraph("clusters  ", &one_by_one(&clusters))
 }
 
 /// The CPUs of each capacity, if there is more than one.

@@ -9,13 +9,12 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use super::load::LoadError;
+use super::unpack::broken;
 
 /// Longest file that is kept whole, bytes. The scheduler's debug file of a machine with 1,024 CPUs has about 8 MB.
 const MAX_FILE: u64 = 32 << 20;
 /// All kept files together, bytes.
 const MAX_TOTAL: u64 = 128 << 20;
-/// What an archive may unpack to, bytes.
-const MAX_UNPACKED: u64 = 256 << 20;
 /// Entries of an archive or a directory.
 const MAX_ENTRIES: usize = 1_000_000;
 
@@ -56,8 +55,12 @@ impl Files {
             let path = format!("{folder}/{name}");
             match (entry.file_type(), wanted(&path)) {
                 (Ok(kind), Wanted::File) if kind.is_file() => {
+                    let mut bytes = Vec::new();
                     let Ok(file) = std::fs::File::open(entry.path()) else { continue };
-                    self.keep(path, file)?;
+                    // A sysfs file may refuse to be read (an offline CPU's, for one): it is then as good as absent.
+                    if file.take(MAX_FILE + 1).read_to_end(&mut bytes).is_ok() {
+                        self.keep(path, bytes)?;
+                    }
                 }
                 (Ok(kind), Wanted::Folder) if kind.is_dir() => self.walk(root, &path, seen)?,
                 (Ok(_), Wanted::Name) => {
@@ -69,57 +72,36 @@ impl Files {
         Ok(())
     }
 
-    /// Reads a tar archive, packed with gzip or bzip2 or not at all, told apart by its first bytes.
+    /// Reads a tar archive.
     ///
     /// # Errors
-    /// If the bytes are no such archive or unpack to too much.
-    pub fn from_archive(origin: &str, bytes: &[u8]) -> Result<Self, LoadError> {
+    /// If it breaks off or holds too much.
+    pub fn from_tar(origin: &str, reader: impl Read) -> Result<Self, LoadError> {
         let mut files = Self { origin: origin.to_owned(), ..Self::default() };
-        match bytes {
-            [0x1f, 0x8b, ..] => files.untar(flate2::read::MultiGzDecoder::new(bytes))?,
-            [b'B', b'Z', b'h', ..] => files.untar(bzip2::read::MultiBzDecoder::new(bytes))?,
-            _ if bytes.get(257..262) == Some(b"ustar") => files.untar(bytes)?,
-            [0xfd, b'7', b'z', ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] => {
-                let found = "an archive packed with xz or zstd".to_owned();
-                let expected = "gzip, bzip2 or none: unpack it first (xz -d or zstd -d)";
-                return Err(LoadError::File { file: origin.to_owned(), found, expected });
+        let broken = |error: io::Error| broken(origin, "whole tar archive", &error);
+        let mut archive = tar::Archive::new(reader);
+        for (seen, entry) in archive.entries().map_err(broken)?.enumerate() {
+            if seen > MAX_ENTRIES {
+                return Err(files.too_large("entries", MAX_ENTRIES as u64));
             }
-            _ => {
-                let found = format!("a file that begins with \"{}\"", bytes[..bytes.len().min(12)].escape_ascii());
-                let expected = "a tar archive, packed with gzip or bzip2 or not at all";
-                return Err(LoadError::File { file: origin.to_owned(), found, expected });
+            let mut entry = entry.map_err(broken)?;
+            let Some(path) = from_root(&String::from_utf8_lossy(&entry.path_bytes())) else { continue };
+            match wanted(&path) {
+                Wanted::File if entry.header().entry_type().is_file() => {
+                    let mut bytes = Vec::new();
+                    (&mut entry).take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(broken)?;
+                    files.keep(path, bytes)?;
+                }
+                Wanted::Name => {
+                    files.names.insert(path);
+                }
+                _ => {}
             }
         }
         Ok(files)
     }
 
-    fn untar(&mut self, reader: impl Read) -> Result<(), LoadError> {
-        let origin = self.origin.clone();
-        let broken = |error: io::Error| LoadError::Archive { file: origin.clone(), reason: error.to_string() };
-        let mut archive = tar::Archive::new(reader.take(MAX_UNPACKED));
-        for (seen, entry) in archive.entries().map_err(broken)?.enumerate() {
-            if seen > MAX_ENTRIES {
-                return Err(self.too_large("entries", MAX_ENTRIES as u64));
-            }
-            let entry = entry.map_err(broken)?;
-            let Some(path) = from_root(&String::from_utf8_lossy(&entry.path_bytes())) else { continue };
-            match wanted(&path) {
-                Wanted::File if entry.header().entry_type().is_file() => self.keep(path, entry)?,
-                Wanted::Name => {
-                    self.names.insert(path);
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn keep(&mut self, path: String, reader: impl Read) -> Result<(), LoadError> {
-        let mut bytes = Vec::new();
-        // A sysfs file may refuse to be read (an offline CPU's, for one): it is then as good as absent.
-        if reader.take(MAX_FILE + 1).read_to_end(&mut bytes).is_err() {
-            return Ok(());
-        }
+    fn keep(&mut self, path: String, bytes: Vec<u8>) -> Result<(), LoadError> {
         self.total += bytes.len() as u64;
         if bytes.len() as u64 > MAX_FILE || self.total > MAX_TOTAL {
             return Err(self.too_large("bytes of machine description", MAX_TOTAL));
@@ -254,16 +236,6 @@ mod tests {
             assert_eq!(from_root(path).as_deref(), Some("sys/devices/x"), "{path}");
         }
         assert_eq!(from_root("lscpu.txt"), None);
-    }
-
-    #[test]
-    fn bytes_that_are_no_archive_are_refused_by_name() {
-        for bytes in
-            [&b""[..], b"x", b"PK\x03\x04", b"\xfd7zXZ\0", b"\x1f\x8b", b"\x1f\x8b\x08\0garbage", b"BZh9garbage"]
-        {
-            let error = Files::from_archive("box.tar.gz", bytes).expect_err("no archive");
-            assert!(error.to_string().contains("box.tar.gz"), "{error}");
-        }
     }
 
     #[test]

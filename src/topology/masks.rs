@@ -12,9 +12,9 @@ pub(super) fn read(files: &Files, list: &str, map: &str) -> Result<Option<Cpumas
         Err(LoadError::File { file: format!("{}: {file}", files.origin), found: excerpt(text), expected })
     };
     match (files.text(list), files.text(map)) {
-        (Some(text), _) => match text.parse() {
-            Ok(mask) => Ok(Some(mask)),
-            Err(_) => bad(list, text, "a list of CPUs below 1024 such as 0-3,8"),
+        (Some(text), _) => match Some(text).filter(|text| text.len() <= MAX_TEXT).and_then(|text| text.parse().ok()) {
+            Some(mask) => Ok(Some(mask)),
+            None => bad(list, text, "a list of CPUs below 1024 such as 0-3,8"),
         },
         (None, Some(text)) => match hex(text) {
             Some(mask) => Ok(Some(mask)),
@@ -23,6 +23,9 @@ pub(super) fn read(files: &Files, list: &str, map: &str) -> Result<Option<Cpumas
         (None, None) => Ok(None),
     }
 }
+
+/// Longest list or mask, bytes: every second CPU of 1,024 in a list has 2,000.
+pub(super) const MAX_TEXT: usize = 16 << 10;
 
 /// At most 60 characters of `text`, for an error.
 pub(super) fn excerpt(text: &str) -> String {
@@ -49,6 +52,23 @@ fn hex(text: &str) -> Option<Cpumask> {
     Cpumask::from_words(&words)
 }
 
+/// A mask as hwloc and `lscpu -x` write it: `0x0000ffff,0xffffffff`, `0xff`, and empty for a group of zeros.
+pub(super) fn hwloc(text: &str) -> Option<Cpumask> {
+    let group = |group: &str| match group.strip_prefix("0x").unwrap_or(group) {
+        "" => "0".to_owned(),
+        digits => digits.to_owned(),
+    };
+    if text.is_empty() || text.len() > MAX_TEXT {
+        return None;
+    }
+    let digits: Vec<String> = text.split(',').map(group).collect();
+    // lscpu writes all digits in one group.
+    let [one] = digits.as_slice() else { return hex(&digits.join(",")) };
+    let from_right: Vec<u8> = one.bytes().rev().collect();
+    let groups = from_right.chunks(8).rev().map(|chunk| chunk.iter().rev().map(|&b| char::from(b)).collect::<String>());
+    hex(&groups.collect::<Vec<_>>().join(","))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,5 +88,28 @@ mod tests {
             assert_eq!(hex(text), None, "{text:?}");
         }
         assert_eq!(hex(&format!("1{}", ",00000000".repeat(32))), None, "CPU 1024");
+    }
+
+    #[test]
+    fn hwloc_leaves_groups_of_zeros_empty() {
+        for (text, list) in [
+            ("0x0000000f", "0-3"),
+            ("0x00008000,,0x0", "79"),
+            ("0x00000100,0x00000001", "0,40"),
+            ("0x0", "none"),
+            ("0x1000000000000000f", "0-3,64"),
+        ] {
+            assert_eq!(hwloc(text).expect(text).to_string(), list);
+        }
+        for text in ["", "0xf...f", "0xf...f,0x1", "x", "0x1,0xg", "0-3"] {
+            assert_eq!(hwloc(text), None, "{text:?}");
+        }
+        assert_eq!(hwloc(&format!("0x{}", "f".repeat(100_000))), None);
+    }
+
+    #[test]
+    fn a_list_without_end_is_refused_before_it_is_read() {
+        let files = Files::of(&[("sys/devices/system/cpu/online", &"0-1023,".repeat(3000))]);
+        assert!(read(&files, "sys/devices/system/cpu/online", "").is_err());
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The machine's shape as the scheduler sees it: SMT masks, nodes, and the hierarchy of sched domains.
 //!
-//! A [`Topology`] is a value. However it was described (sysfs, shorthand, a vector, a fuzzed scenario), it is built by
+//! A [`Topology`] is a value. However it was described (sysfs, lscpu, hwloc, shorthand, a vector, a fuzzed scenario), it is built by
 //! [`Topology::new`] from [`Parts`], which checks them and derives what the kernel derives in
 //! `update_top_cache_domain()` and `build_sched_domains()`.
 
@@ -10,20 +10,30 @@ pub mod build;
 pub mod domain;
 pub mod draw;
 pub mod files;
+pub mod form;
 pub mod guess;
 pub mod hardware;
+mod hwloc;
+mod hwloc_hw;
 mod levels;
 mod listed;
 pub mod load;
+mod lscpu;
+mod lscpu_json;
 mod masks;
+mod nodes;
 pub mod release;
 pub mod shorthand;
 pub mod snapshot;
+mod summary;
 mod sysfs;
+mod table;
+mod unpack;
 
 pub use build::{BuildError, build};
 pub use domain::{Domain, SdFlags};
 pub use draw::{describe, draw, summary};
+pub use form::Form;
 pub use hardware::{Arch, Hardware};
 pub use load::{LoadError, Loaded, TopologySource, load, load_for};
 pub use release::Release;

@@ -2,17 +2,15 @@
 //! Hardware facts from a copy of sysfs, or from the live one.
 
 use super::files::Files;
-use super::hardware::{Arch, Hardware, LOCAL_DISTANCE, RECLAIM_DISTANCE, RECLAIM_DISTANCE_ZEN};
+use super::hardware::{Arch, Hardware, RECLAIM_DISTANCE, RECLAIM_DISTANCE_ZEN};
 use super::load::LoadError;
 use super::masks::{self, excerpt};
+use super::nodes;
 use super::release::Release;
 use crate::cpumask::{Cpumask, MAX_CPUS};
 use crate::units::Cpu;
 
-const CPU: &str = "sys/devices/system/cpu";
-const NODE: &str = "sys/devices/system/node";
-/// **Source**: include/linux/numa.h, MAX_NUMNODES with NODES_SHIFT 10.
-const MAX_NODES: usize = 1024;
+pub(super) const CPU: &str = "sys/devices/system/cpu";
 
 /// The hardware that `files` describe, and what had to be assumed, in full sentences.
 ///
@@ -28,31 +26,18 @@ pub(super) fn hardware(files: &Files, release: Release) -> Result<(Hardware, Vec
     hw.online = online(files, nr)?;
     hw.isolated = list(files, "isolated")?.unwrap_or_default() & Cpumask::first_n(nr);
     hw.arch = arch(files, &hw.online, &mut notes);
-    nodes(files, &mut hw, &mut notes)?;
-    hw.reclaim_distance = reclaim_distance(files, release);
+    nodes::nodes(files, &mut hw, &mut notes)?;
+    hw.reclaim_distance = reclaim_distance_of(files, release);
     let mut without_cache = Cpumask::EMPTY;
     let online = hw.online;
     for cpu in online.iter() {
         one_cpu(files, &mut hw, cpu, &mut without_cache)?;
     }
     if !without_cache.is_empty() {
-        notes.push(format!(
-            "nothing tells the caches of CPUs {without_cache}: the last-level cache is assumed to be the package's"
-        ));
-    }
-    let cut: Cpumask = online.iter().filter(|&cpu| !hw.llc[cpu.index()].is_subset(&of_node(&hw, cpu))).collect();
-    if !cut.is_empty() {
-        notes.push(format!(
-            "the last-level caches of CPUs {cut} span several nodes; the kernel ends an LLC domain at the node"
-        ));
+        notes.push(no_cache(&without_cache));
     }
     capacities(files, &mut hw)?;
     Ok((hw, notes))
-}
-
-fn of_node(hw: &Hardware, cpu: Cpu) -> Cpumask {
-    let node = hw.node[cpu.index()];
-    hw.llc[cpu.index()].iter().filter(|other| hw.node[other.index()] == node).collect()
 }
 
 fn list(files: &Files, name: &str) -> Result<Option<Cpumask>, LoadError> {
@@ -111,15 +96,25 @@ fn arch(files: &Files, online: &Cpumask, notes: &mut Vec<String>) -> Arch {
     Arch::Generic
 }
 
-/// **Source**: arch/x86/kernel/cpu/amd.c and hygon.c, node_reclaim_distance.
-fn reclaim_distance(files: &Files, release: Release) -> u32 {
+/// The same from /proc/cpuinfo.
+fn reclaim_distance_of(files: &Files, release: Release) -> u32 {
     let field = |name: &str| {
         let line = files.text("proc/cpuinfo")?.lines().find(|line| line.starts_with(name))?;
         line.split_once(':').map(|(_, value)| value.trim())
     };
     let family: u32 = field("cpu family").and_then(|family| family.parse().ok()).unwrap_or(0);
-    let zen = matches!(field("vendor_id"), Some("AuthenticAMD" | "HygonGenuine")) && family >= 0x17;
+    reclaim_distance(field("vendor_id"), family, release)
+}
+
+/// **Source**: arch/x86/kernel/cpu/amd.c and hygon.c, node_reclaim_distance.
+pub(super) fn reclaim_distance(vendor: Option<&str>, family: u32, release: Release) -> u32 {
+    let zen = matches!(vendor, Some("AuthenticAMD" | "HygonGenuine")) && family >= 0x17;
     if zen && release.has_zen_reclaim_distance() { RECLAIM_DISTANCE_ZEN } else { RECLAIM_DISTANCE }
+}
+
+/// What is said of CPUs without a description of their caches.
+pub(super) fn no_cache(cpus: &Cpumask) -> String {
+    format!("nothing tells the caches of CPUs {cpus}: the last-level cache is assumed to be the package's")
 }
 
 /// Topology and cache masks of an online CPU.
@@ -138,8 +133,13 @@ fn one_cpu(files: &Files, hw: &mut Hardware, cpu: Cpu, without_cache: &mut Cpuma
     let package = topology(&["package_cpus", "core_siblings"])?;
     hw.package[at] = package.unwrap_or(online);
     hw.die[at] = topology(&["die_cpus"])?.unwrap_or(hw.package[at]);
-    hw.cluster[at] = topology(&["cluster_cpus"])?.unwrap_or(hw.smt[at]);
-    hw.llc[at] = match last_level_cache(files, cpu)? {
+    let cluster = match topology(&["cluster_cpus"])? {
+        // Kernels before 5.16 have no such file; later ones make clusters of x86 of its second-level caches.
+        None if hw.arch == Arch::X86 => cache(files, cpu, 2)?.filter(|&(level, _)| level == 2).map(|(_, mask)| mask),
+        cluster => cluster,
+    };
+    hw.cluster[at] = cluster.map_or(hw.smt[at], |mask| (mask & online) | own);
+    hw.llc[at] = match cache(files, cpu, u32::MAX)?.map(|(_, mask)| mask) {
         Some(mask) => (mask & online) | own,
         None => {
             without_cache.set(cpu);
@@ -149,10 +149,11 @@ fn one_cpu(files: &Files, hw: &mut Hardware, cpu: Cpu, without_cache: &mut Cpuma
     Ok(())
 }
 
-/// The CPUs that share the data or unified cache of the highest level.
+/// The CPUs that share the data or unified cache of the highest level up to `limit`, and that level.
 ///
-/// **Source**: cpu_llc_shared_mask() on x86 (L3, else L2), cache_shared_cpu_map of the last level elsewhere.
-fn last_level_cache(files: &Files, cpu: Cpu) -> Result<Option<Cpumask>, LoadError> {
+/// **Source**: cpu_llc_shared_mask() on x86 (L3, else L2), cache_shared_cpu_map of the last level elsewhere;
+/// cpu_l2c_shared_mask().
+fn cache(files: &Files, cpu: Cpu, limit: u32) -> Result<Option<(u32, Cpumask)>, LoadError> {
     let folder = format!("{CPU}/cpu{cpu}/cache");
     let mut last = None;
     for index in files.numbered(&folder, "index") {
@@ -165,88 +166,15 @@ fn last_level_cache(files: &Files, cpu: Cpu) -> Result<Option<Cpumask>, LoadErro
             let (file, found) = (format!("{}: {}", files.origin, file("level")), excerpt(level));
             return Err(LoadError::File { file, found, expected: "the level of a cache, a number" });
         };
+        if level > limit {
+            continue;
+        }
         let Some(mask) = masks::read(files, &file("shared_cpu_list"), &file("shared_cpu_map"))? else { continue };
         if last.is_none_or(|(highest, _)| level >= highest) {
             last = Some((level, mask));
         }
     }
-    Ok(last.map(|(_, mask)| mask))
-}
-
-/// Nodes and their distances.
-fn nodes(files: &Files, hw: &mut Hardware, notes: &mut Vec<String>) -> Result<(), LoadError> {
-    let nodes: Vec<usize> = files.numbered(NODE, "node");
-    if nodes.is_empty() {
-        notes.push("no NUMA nodes are described: all CPUs are taken to be on node 0".to_owned());
-    }
-    for &node in &nodes {
-        if node >= MAX_NODES {
-            let (file, found) = (format!("{}: {NODE}", files.origin), format!("node {node}"));
-            return Err(LoadError::File { file, found, expected: "nodes below 1024" });
-        }
-        let folder = format!("{NODE}/node{node}");
-        let cpus = masks::read(files, &format!("{folder}/cpulist"), &format!("{folder}/cpumap"))?.unwrap_or_default();
-        for cpu in (cpus & Cpumask::first_n(hw.nr_cpu_ids)).iter() {
-            hw.node[cpu.index()] = node as u32;
-        }
-    }
-    for cpu in hw.cpus() {
-        // cpulist has online CPUs only; the link is there for offline ones too.
-        if let Some(&node) = files.numbered(&format!("{CPU}/cpu{cpu}"), "node").first().filter(|&&n| n < MAX_NODES) {
-            hw.node[cpu.index()] = node as u32;
-        }
-    }
-    distances(files, hw, &nodes, notes)
-}
-
-/// `node_distance()`: row A of the table stands in node A's file, one column for each online node.
-fn distances(files: &Files, hw: &mut Hardware, nodes: &[usize], notes: &mut Vec<String>) -> Result<(), LoadError> {
-    let online: Vec<usize> = match masks::read(files, &format!("{NODE}/online"), "")? {
-        Some(mask) => mask.iter().map(Cpu::index).collect(),
-        None => nodes.to_vec(),
-    };
-    let size = nodes.iter().chain(&online).max().map_or(0, |&node| node + 1);
-    let mut unusable = Vec::new();
-    for &node in nodes {
-        let path = format!("{NODE}/node{node}/distance");
-        let Some(text) = files.text(&path) else { continue };
-        let row: Result<Vec<u8>, _> = text.split_ascii_whitespace().map(str::parse).collect();
-        let Ok(row) = row else {
-            let (file, found) = (format!("{}: {path}", files.origin), excerpt(text));
-            return Err(LoadError::File { file, found, expected: "distances from 10 to 255, such as 10 21" });
-        };
-        // The columns are the online nodes; a copy may also have lost a node's folder but not its column.
-        let columns: Vec<usize> = match row.len() {
-            _ if row.iter().any(|&distance| u32::from(distance) < LOCAL_DISTANCE) => {
-                unusable.push(node);
-                continue;
-            }
-            n if n == online.len() => online.clone(),
-            n if n == nodes.len() => nodes.to_vec(),
-            n if n == size => (0..n).collect(),
-            _ => {
-                unusable.push(node);
-                continue;
-            }
-        };
-        if hw.distance.is_empty() {
-            hw.distance = vec![Vec::new(); size];
-        }
-        let mut full: Vec<u32> = (0..size).map(|to| hw.node_distance(node as u32, to as u32)).collect();
-        for (&to, &distance) in columns.iter().zip(&row) {
-            full[to] = u32::from(distance);
-        }
-        hw.distance[node] = full;
-    }
-    if !unusable.is_empty() {
-        notes.push(format!(
-            "the distances of nodes {unusable:?} are below 10 or have not one column per online node: 10 and 20 are assumed"
-        ));
-    }
-    if hw.distance.is_empty() && hw.nodes_with_cpus().len() > 1 {
-        notes.push("no node distances are told: 10 within a node and 20 between nodes are assumed".to_owned());
-    }
-    Ok(())
+    Ok(last)
 }
 
 fn capacities(files: &Files, hw: &mut Hardware) -> Result<(), LoadError> {
@@ -320,23 +248,55 @@ mod tests {
     }
 
     #[test]
-    fn distance_columns_are_the_online_nodes() {
-        let (hw, notes) = read(&[
-            ("sys/devices/system/cpu/online", "0-2"),
-            ("sys/devices/system/node/online", "0,2-3"),
-            ("sys/devices/system/node/node0/cpulist", "0"),
-            ("sys/devices/system/node/node0/distance", "10 21 17\n"),
-            ("sys/devices/system/node/node2/cpulist", "1-2"),
-            ("sys/devices/system/node/node2/distance", "21 10 28\n"),
-            // Memory only.
-            ("sys/devices/system/node/node3/cpulist", "\n"),
-            ("sys/devices/system/node/node3/distance", "17 28\n"),
+    fn capacities_may_differ() {
+        let (hw, _) = read(&[
+            ("sys/devices/system/cpu/online", "0-3"),
+            ("sys/devices/system/cpu/cpu0/cpu_capacity", "446"),
+            ("sys/devices/system/cpu/cpu1/cpu_capacity", "446"),
+            ("sys/devices/system/cpu/cpu3/cpu_capacity", "1024"),
         ]);
-        assert_eq!((hw.node_distance(0, 2), hw.node_distance(0, 3), hw.node_distance(2, 3)), (21, 17, 28));
-        assert_eq!((hw.node_distance(3, 0), hw.node_distance(3, 3)), (20, 10), "its row has a column too few");
-        assert!(notes.iter().any(|note| note.contains("nodes [3]")), "{notes:?}");
-        assert_eq!(hw.nodes_with_cpus(), [0, 2]);
-        assert_eq!(hw.nodes(), [0, 2]);
+        assert_eq!(hw.capacity, [446, 446, 1024, 1024]);
+        assert_eq!(hw.arch, Arch::Generic, "x86 has no such file");
+    }
+
+    #[test]
+    fn clusters_have_a_file_or_are_those_of_the_second_cache() {
+        let cache = |level: &'static str| -> [(&str, &str); 3] {
+            match level {
+                "2" => [
+                    ("sys/devices/system/cpu/cpu0/cache/index2/level", "2"),
+                    ("sys/devices/system/cpu/cpu0/cache/index2/type", "Unified"),
+                    ("sys/devices/system/cpu/cpu0/cache/index2/shared_cpu_map", "f"),
+                ],
+                _ => [
+                    ("sys/devices/system/cpu/cpu0/cache/index3/level", "3"),
+                    ("sys/devices/system/cpu/cpu0/cache/index3/type", "Unified"),
+                    ("sys/devices/system/cpu/cpu0/cache/index3/shared_cpu_list", "0-7"),
+                ],
+            }
+        };
+        let x86 = ("proc/cpuinfo", "vendor_id : GenuineIntel\ncpu family : 6\n");
+        let mut files = vec![("sys/devices/system/cpu/online", "0-7"), x86];
+        files.extend(cache("2").into_iter().chain(cache("3")));
+        let (hw, _) = read(&files);
+        assert_eq!((hw.cluster[0].to_string(), hw.llc[0].to_string()), ("0-3".to_owned(), "0-7".to_owned()));
+        files.push(("sys/devices/system/cpu/cpu0/topology/cluster_cpus_list", "0-1"));
+        assert_eq!(read(&files).0.cluster[0].to_string(), "0-1");
+        // Elsewhere a second-level cache is no cluster.
+        let arm = ("proc/cpuinfo", "CPU implementer : 0x41\n");
+        let files: Vec<_> = [files[0], arm].into_iter().chain(cache("2")).collect();
+        assert_eq!(read(&files).0.cluster[0].to_string(), "0");
+    }
+
+    #[test]
+    fn numbers_may_have_holes() {
+        let (hw, _) = read(&[
+            ("sys/devices/system/cpu/possible", "0,2,4-6"),
+            ("sys/devices/system/cpu/online", "0,2,4-6"),
+            ("sys/devices/system/cpu/cpu4/topology/package_cpus_list", "4-6"),
+        ]);
+        assert_eq!((hw.nr_cpu_ids, hw.online.to_string()), (7, "0,2,4-6".to_owned()), "nr_cpu_ids is one past the last");
+        assert_eq!(hw.package[4].to_string(), "4-6");
     }
 
     #[test]

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What a file holds by its bytes, whatever its name: a packed stream, in it a tar archive or a text.
+//!
+//! Packed are gzip, bzip2, xz and zstd. How much may come out is bounded, so that a bomb is an error.
+
+use std::io::{self, Cursor, Read};
+
+use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
+
+use super::files::Files;
+use super::load::LoadError;
+
+/// What a file may unpack to, bytes. A tar of the whole /sys/devices/system/cpu of 1,024 CPUs has about as much.
+const MAX_UNPACKED: u64 = 256 << 20;
+/// Longest text, bytes. hwloc's XML of 1,024 CPUs with all devices has about 8 MB.
+const MAX_TEXT: u64 = 32 << 20;
+/// Memory that an xz file may ask for, KiB: `xz -9` makes dictionaries of 64 MiB.
+const MAX_XZ_KIB: u32 = 100 << 10;
+/// Window that a zstd file may ask for, bytes: `zstd --ultra -22` makes 128 MiB.
+const MAX_ZSTD_WINDOW: u64 = 128 << 20;
+/// One block of a tar archive.
+const BLOCK: usize = 512;
+
+/// What was found in a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// A tar archive's files.
+    Files(Files),
+    /// Anything else that is text.
+    Text(String),
+}
+
+/// Unpacks `bytes`.
+///
+/// # Errors
+/// If they break off, unpack to too much or are neither an archive nor a text.
+pub(super) fn content(origin: &str, bytes: &[u8]) -> Result<Content, LoadError> {
+    let broken = |error: io::Error| broken(origin, "whole file", &error);
+    let mut stream = Budget { inner: stream(bytes).map_err(broken)?, left: MAX_UNPACKED };
+    let mut head = Vec::new();
+    (&mut stream).take(BLOCK as u64).read_to_end(&mut head).map_err(broken)?;
+    if is_tar(&head) {
+        return Files::from_tar(origin, Cursor::new(head).chain(stream)).map(Content::Files);
+    }
+    if let Some(what) = known(&head) {
+        return Err(unreadable(origin, what.to_owned()));
+    }
+    let mut text = head;
+    stream.take(MAX_TEXT).read_to_end(&mut text).map_err(broken)?;
+    if text.len() as u64 > MAX_TEXT {
+        return Err(LoadError::TooLarge { file: origin.to_owned(), what: "bytes of text", limit: MAX_TEXT });
+    }
+    match String::from_utf8(text) {
+        Ok(text) => Ok(Content::Text(text)),
+        Err(error) => {
+            let bytes = error.as_bytes();
+            Err(unreadable(origin, format!("a file that begins with \"{}\"", bytes[..bytes.len().min(12)].escape_ascii())))
+        }
+    }
+}
+
+/// The error for a file that is none of the forms.
+pub(super) fn unreadable(origin: &str, found: String) -> LoadError {
+    LoadError::File {
+        file: origin.to_owned(),
+        found,
+        expected: "a tar archive of /sys (packed with gzip, bzip2, xz, zstd or not at all), what lscpu prints (-J, -e or \
+                   -p) or hwloc's XML (lstopo --of xml)",
+    }
+}
+
+/// The error for a packed stream that cannot be read on.
+pub(super) fn broken(origin: &str, expected: &'static str, error: &io::Error) -> LoadError {
+    match error.kind() {
+        io::ErrorKind::FileTooLarge => {
+            LoadError::TooLarge { file: origin.to_owned(), what: "bytes unpacked", limit: MAX_UNPACKED }
+        }
+        _ => LoadError::Archive { file: origin.to_owned(), expected, reason: error.to_string() },
+    }
+}
+
+fn stream(bytes: &[u8]) -> io::Result<Box<dyn Read + '_>> {
+    Ok(match bytes {
+        [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(bytes)),
+        [b'B', b'Z', b'h', b'1'..=b'9', ..] => Box::new(bzip2::read::MultiBzDecoder::new(bytes)),
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Box::new(lzma_rust2::XzReader::new_mem_limit(bytes, true, MAX_XZ_KIB)),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
+            Box::new(Zstd { left: bytes, frame: None })
+        }
+        _ => Box::new(bytes),
+    })
+}
+
+/// Whether a block is the header of a tar entry: its checksum fits, which text and other files do not do by chance.
+fn is_tar(head: &[u8]) -> bool {
+    let Some(field) = head.get(148..156).filter(|_| head.len() == BLOCK) else { return false };
+    let text = std::str::from_utf8(field).unwrap_or("");
+    let told = u32::from_str_radix(text.trim_matches([' ', '\0']), 8);
+    let sum = |bytes: &[u8]| bytes.iter().map(|&byte| u32::from(byte)).sum::<u32>();
+    told == Ok(sum(head) - sum(field) + 8 * u32::from(b' '))
+}
+
+/// Files that people take for a topology by mistake, and which are none.
+fn known(head: &[u8]) -> Option<&'static str> {
+    match head {
+        [] => Some("an empty file"),
+        [0x17, 0x08, 0x44, b't', b'r', b'a', b'c', ..] => Some("a recording of trace-cmd"),
+        [b'P', b'K', 3 | 5, 4 | 6, ..] => Some("a zip archive"),
+        [0x1f, 0x8b, ..] | [b'B', b'Z', b'h', ..] | [0xfd, b'7', b'z', b'X', ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+            Some("a file packed twice")
+        }
+        _ => None,
+    }
+}
+
+/// A reader that fails where more is read than it may give.
+struct Budget<R> {
+    inner: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Budget<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buf)?;
+        self.left = self.left.checked_sub(n as u64).ok_or(io::ErrorKind::FileTooLarge)?;
+        Ok(n)
+    }
+}
+
+/// All frames of a zstd file, one after the other; skippable ones are passed over.
+struct Zstd<'a> {
+    left: &'a [u8],
+    frame: Option<Box<StreamingDecoder<&'a [u8], FrameDecoder>>>,
+}
+
+impl Read for Zstd<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let Some(frame) = &mut self.frame else {
+                if self.left.is_empty() {
+                    return Ok(0);
+                }
+                if let [0x50..=0x5f, 0x2a, 0x4d, 0x18, a, b, c, d, rest @ ..] = self.left {
+                    let length = u32::from_le_bytes([*a, *b, *c, *d]) as usize;
+                    self.left = rest.get(length..).ok_or(io::ErrorKind::UnexpectedEof)?;
+                    continue;
+                }
+                let frame = StreamingDecoder::new_with_max_window_size(self.left, MAX_ZSTD_WINDOW);
+                self.frame = Some(Box::new(frame.map_err(io::Error::other)?));
+                continue;
+            };
+            match frame.read(buf)? {
+                0 if !buf.is_empty() => self.left = self.frame.take().map_or(&[][..], |frame| frame.into_inner()),
+                n => return Ok(n),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_are_nothing_known_are_refused_by_name() {
+        for bytes in [
+            &b""[..],
+            b"\xff\xfe\x00",
+            b"PK\x03\x04",
+            b"\x17\x08\x44tracing6",
+            b"\xfd7zXZ\0",
+            b"\xfd7zXZ\0garbage that is longer than a header",
+            b"\x1f\x8b",
+            b"\x1f\x8b\x08\0garbage",
+            b"BZh9garbage",
+            b"\x28\xb5\x2f\xfdgarbage",
+            b"\x50\x2a\x4d\x18\xff\xff\xff\xff",
+        ] {
+            let error = content("box.tar.gz", bytes).expect_err("nothing known").to_string();
+            assert!(error.contains("box.tar.gz"), "{error}");
+        }
+        assert!(content("t", b"\x17\x08\x44tracing6").expect_err("no").to_string().contains("a recording of trace-cmd"));
+    }
+
+    #[test]
+    fn text_is_text_packed_or_not() {
+        // `printf 'CPU\n'` packed by gzip, xz and zstd (with a skippable frame before it).
+        let gzip = [31, 139, 8, 0, 0, 0, 0, 0, 0, 3, 115, 14, 8, 229, 2, 0];
+        assert!(content("a", &gzip).is_err(), "without its checksum it is cut");
+        assert_eq!(content("a", b"CPU\n").expect("text"), Content::Text("CPU\n".to_owned()));
+        let mut zstd = vec![0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 9, 9];
+        zstd.extend([0x28, 0xb5, 0x2f, 0xfd, 0x20, 4, 0x21, 0, 0, b'C', b'P', b'U', b'\n']);
+        assert_eq!(content("a", &zstd).expect("text"), Content::Text("CPU\n".to_owned()));
+    }
+
+    #[test]
+    fn a_tar_is_known_by_its_checksum() {
+        let mut tar = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_old();
+        header.set_size(1);
+        header.set_cksum();
+        tar.append_data(&mut header, "x/sys/devices/system/cpu/online", &b"0"[..]).expect("an entry");
+        let tar = tar.into_inner().expect("an archive");
+        assert!(is_tar(&tar[..BLOCK]), "no magic, as the oldest archives");
+        let mut other = tar;
+        other[0] ^= 1;
+        assert!(!is_tar(&other[..BLOCK]));
+        assert!(!is_tar(&[b' '; BLOCK]) && !is_tar(&[0; BLOCK]));
+    }
+
+    #[test]
+    fn a_bomb_is_an_error() {
+        let zeros = io::repeat(b' ').take(MAX_UNPACKED + 1);
+        let mut packed = flate2::read::GzEncoder::new(zeros, flate2::Compression::fast());
+        let mut bomb = Vec::new();
+        packed.read_to_end(&mut bomb).expect("packed");
+        let error = content("bomb.gz", &bomb).expect_err("a bomb").to_string();
+        assert!(error.contains("bomb.gz: more than"), "{error}");
+    }
+}
