@@ -282,7 +282,8 @@ fn what_a_source_lacks_is_said() {
             assert!(text.contains(word), "{name} lacks {word:?}: {text}");
         }
     }
-    let error = topology::load::from_bytes("notes.md", b"# My machine\nis fine\n", None).expect_err("prose").to_string();
+    let error =
+        topology::load::from_bytes("notes.md", b"# My machine\nis fine\n", None).expect_err("prose").to_string();
     assert!(error.contains("notes.md"), "{error}");
     let error = topology::load::from_bytes("x", b"Architektur: x86_64\n", None).expect_err("German").to_string();
     assert!(error.contains("Architektur") && error.contains("lstopo --of xml"), "{error}");

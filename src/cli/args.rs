@@ -95,7 +95,9 @@ Exit codes: 0, also for recordings that cannot be replayed; 2 if a file is no re
 const TOPOLOGY_EXAMPLES: &str = "Examples:
   sisdiff topology                   this machine
   sisdiff topology topology.tar.gz   a snapshot of /sys, as the recording script makes it
-  sisdiff topology 2x20x2            2 packages of 20 cores of 2 threads";
+  sisdiff topology 2x20x2            2 packages of 20 cores of 2 threads
+  lscpu -J -e | sisdiff topology -   what lscpu tells; also of lscpu -p, -e, -J
+  lstopo --of xml | sisdiff topology -";
 
 const LIST_EXAMPLES: &str = "Examples:
   sisdiff list
@@ -119,9 +121,10 @@ pub const DEFAULT_SCAN_COST: &str = "50";
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Replay")]
 pub struct SourceArgs {
-    /// The recorded machine: a folder or archive of its /sys, or PACKAGESxCORESxTHREADS.
+    /// The recorded machine: a folder or archive of its /sys, what lscpu prints, hwloc's XML, or PACKAGESxCORESxTHREADS.
     ///
-    /// Default: a topology.tar.gz beside the recording, else what the recording stores, else a stated guess.
+    /// A dash is standard input. See `sisdiff topology`. Default: a topology.tar.gz (.xml, .json, .txt) beside the recording,
+    /// else what the recording stores, else a stated guess.
     #[arg(long, value_name = "SOURCE", value_hint = ValueHint::AnyPath)]
     pub topology: Option<String>,
     /// The implementation that the others are compared with; see `sisdiff list`.
@@ -294,7 +297,10 @@ pub enum InfoFormat {
 /// `sisdiff topology`.
 #[derive(Debug, Args)]
 pub struct TopologyArgs {
-    /// A folder or archive of /sys, or PACKAGESxCORESxTHREADS. Default: this machine.
+    /// A folder or archive of /sys, what lscpu prints (-p, -e, -J), hwloc's XML, or PACKAGESxCORESxTHREADS.
+    ///
+    /// Files are told apart by content and may be packed with gzip, bzip2, xz or zstd; a dash is standard input.
+    /// Default: this machine.
     #[arg(value_name = "SOURCE", value_hint = ValueHint::AnyPath)]
     pub source: Option<String>,
     /// The kernel release whose sched domains to build. Default: the snapshot's, else the newest modelled.

@@ -9,6 +9,7 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use crate::cli::EXIT_TROUBLE;
 use crate::cli::args::{InfoArgs, InfoFormat};
+use crate::cli::machine;
 use crate::cli::output::{Trouble, print};
 use crate::cli::plan::reader_kind;
 use crate::cli::progress::Bars;
@@ -32,7 +33,9 @@ pub fn info(args: &InfoArgs) -> Result<ExitCode, Trouble> {
     let stdout = PathBuf::from("-");
     sink::check(&[("--output", args.output.as_deref().unwrap_or(&stdout))], &inputs)?;
     let output = args.output.as_deref().map(Sink::open).transpose()?;
-    let results = read_all(args);
+    let mut topology = machine::given(args.topology.as_deref(), &args.files)?;
+    machine::read(&mut topology)?;
+    let results = read_all(args, topology);
     let (mut files, mut unread) = (Vec::new(), Vec::new());
     for (file, result) in args.files.iter().zip(results) {
         match result {
@@ -59,12 +62,8 @@ fn sink_is_stdin(path: &Path) -> bool {
     ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"].iter().any(|name| path == Path::new(name))
 }
 
-fn read_all(args: &InfoArgs) -> Vec<Result<Info, tracecmd_parse::Error>> {
-    let ask = info::read::Ask {
-        buffer: args.buffer.clone(),
-        reader: reader_kind(args.reader),
-        topology: args.topology.as_deref().map(TopologySource::parse),
-    };
+fn read_all(args: &InfoArgs, topology: Option<TopologySource>) -> Vec<Result<Info, tracecmd_parse::Error>> {
+    let ask = info::read::Ask { buffer: args.buffer.clone(), reader: reader_kind(args.reader), topology };
     let bars = Bars::new(args.quiet);
     let one = |file: &PathBuf| {
         let mut last = 0;

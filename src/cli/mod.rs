@@ -5,6 +5,7 @@ pub mod args;
 mod fuzz;
 mod fuzz_args;
 mod info;
+mod machine;
 mod man;
 pub mod output;
 pub mod plan;
@@ -60,8 +61,16 @@ fn run(command: Command) -> Result<ExitCode, Trouble> {
             clap_complete::generate(shell, &mut Cli::command(), "sisdiff", &mut script);
             print(&String::from_utf8_lossy(&script))?;
         }
-        Command::Replay(args) => return replay::replay(&ReplayPlan::new(*args)?),
-        Command::Explain(args) => replay::explain(&ExplainPlan::new(*args)?)?,
+        Command::Replay(args) => {
+            let mut plan = ReplayPlan::new(*args)?;
+            machine::read(&mut plan.options.topology)?;
+            return replay::replay(&plan);
+        }
+        Command::Explain(args) => {
+            let mut plan = ExplainPlan::new(*args)?;
+            machine::read(&mut plan.options.topology)?;
+            replay::explain(&plan)?;
+        }
         Command::Fuzz(args) => return fuzz::fuzz(*args),
         Command::Repro(args) => return fuzz::repro(&args),
         Command::Bugs => print(&crate::report::fuzz::bugs())?,

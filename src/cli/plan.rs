@@ -8,6 +8,7 @@ use globset::GlobSetBuilder;
 use crate::cli::args::{
     DEFAULT_BASELINE, DEFAULT_SCAN_COST, ExplainArgs, FilterArgs, Format, ReaderArg, ReplayArgs, SourceArgs,
 };
+use crate::cli::machine;
 use crate::cli::output::Trouble;
 use crate::cli::sink;
 use crate::cli::values::{FailOn, NO_TREES, TraceTime};
@@ -133,7 +134,7 @@ impl ReplayPlan {
             ));
         }
         let again = again(&args.source);
-        let options = options(args.source)?;
+        let options = options(args.source, &args.files)?;
         let stdout = Path::new("-");
         let report = args.output.output.as_deref().or((!args.output.quiet).then_some(stdout));
         let outputs = [("--decisions", decisions.as_deref()), ("--output", report)];
@@ -160,9 +161,10 @@ impl ExplainPlan {
     /// # Errors
     /// [`Trouble::Usage`].
     pub fn new(args: ExplainArgs) -> Result<Self, Trouble> {
+        let options = options(args.source, std::slice::from_ref(&args.file))?;
         Ok(Self {
             file: args.file,
-            options: options(args.source)?,
+            options,
             at: args.at,
             pid: args.pid.map(Pid),
             number: args.wakeup.unwrap_or(1),
@@ -171,7 +173,7 @@ impl ExplainPlan {
     }
 }
 
-fn options(args: SourceArgs) -> Result<Options, Trouble> {
+fn options(args: SourceArgs, files: &[PathBuf]) -> Result<Options, Trouble> {
     let patched = if args.patched.is_empty() { vec![DEFAULT_PATCHED.parse().map_err(usage)?] } else { args.patched };
     let patched = patched.into_iter().map(model).collect::<Result<Vec<_>, _>>()?;
     let baseline = model(args.baseline)?;
@@ -181,7 +183,7 @@ fn options(args: SourceArgs) -> Result<Options, Trouble> {
         }
     }
     Ok(Options {
-        topology: args.topology.as_deref().map(TopologySource::parse),
+        topology: machine::given(args.topology.as_deref(), files)?,
         baseline,
         patched,
         ignore_probes: args.ignore_probes,

@@ -63,7 +63,7 @@ pub fn look(file: &Path, given: Option<&TopologySource>, recorded: Option<&str>)
 fn machine(loaded: &Loaded) -> Machine {
     let snapshot = &loaded.snapshot;
     Machine {
-        source: loaded.source.to_string(),
+        source: loaded.origin(),
         summary: topology::summary(&loaded.topology),
         online_cpus: loaded.topology.online().weight(),
         possible_cpus: loaded.topology.nr_cpu_ids() as u32,

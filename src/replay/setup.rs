@@ -10,7 +10,7 @@ use crate::replay::error::ReplayError;
 use crate::replay::outcome::{RecordedModel, Setup};
 use crate::replay::recording::{ReaderKind, Source};
 use crate::replay::totals::Role;
-use crate::topology::{self, Form, Loaded, TopologySource};
+use crate::topology::{self, Loaded, TopologySource};
 
 /// How to replay, the same for every recording.
 #[derive(Debug, Clone)]
@@ -112,24 +112,16 @@ fn load(source: &Source, options: &Options, kernel: Option<&str>) -> Result<Load
     Ok(topology::load_for(&from, release)?)
 }
 
-/// Where the topology came from; a copy of /sys is what is expected, other forms are named.
 fn topology_source(source: &Source, loaded: &Loaded) -> String {
-    let form = match loaded.form {
-        Form::LscpuTable | Form::LscpuSummary | Form::Hwloc => format!(" ({})", loaded.form),
-        Form::Sysfs | Form::Shorthand | Form::Guess => String::new(),
-    };
-    let from = match &loaded.source {
+    match &loaded.source {
         TopologySource::Guess(_) => "guessed from the number of CPUs".to_owned(),
-        from if TopologySource::beside(source.path()).as_ref() == Some(from) => match from {
-            TopologySource::Path(path) => {
-                let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-                format!("from {name} beside the recording")
-            }
-            from => format!("from {from}"),
-        },
-        from => format!("from {from}"),
-    };
-    from + &form
+        TopologySource::Path(path) if TopologySource::beside(source.path()).as_ref() == Some(&loaded.source) => {
+            let folder = path.parent().map(|folder| folder.join("")).unwrap_or_default().display().to_string();
+            let origin = loaded.origin();
+            format!("from {} beside the recording", origin.strip_prefix(&folder).unwrap_or(&origin))
+        }
+        _ => format!("from {}", loaded.origin()),
+    }
 }
 
 /// A recording's CPUs must be those of the topology: at least its online ones, at most its possible ones.

@@ -13,7 +13,6 @@
 
 use std::fmt::Write as _;
 
-use super::form::Form;
 use super::hardware::Hardware;
 use super::load::Loaded;
 use super::{Domain, SdFlags, Topology};
@@ -26,11 +25,8 @@ const WIDTH: usize = 80;
 /// All that is known of a loaded topology: its source (a line of its own, of any length), the machine, its domains, the kernel's settings and the notes.
 /// This is what `sisdiff topology` prints.
 pub fn describe(loaded: &Loaded) -> String {
-    let source: String = loaded.source.to_string().chars().map(printable).collect();
-    let mut text = match loaded.form {
-        Form::LscpuTable | Form::LscpuSummary | Form::Hwloc => format!("{source} ({})\n", loaded.form),
-        Form::Sysfs | Form::Shorthand | Form::Guess => format!("{source}\n"),
-    };
+    let origin: String = loaded.origin().chars().map(printable).collect();
+    let mut text = origin + "\n";
     text += &paragraph("", &summary(&loaded.topology));
     text.push('\n');
     text += &machine(&loaded.topology, &loaded.hardware.isolated);

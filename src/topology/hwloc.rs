@@ -212,7 +212,8 @@ impl Parse<'_> {
     fn mask(&self, element: &BytesStart<'_>, of: &str, name: &str) -> Result<Option<Cpumask>, LoadError> {
         let Some(text) = attribute(element, name) else { return Ok(None) };
         let mask = masks::hwloc(&text);
-        mask.map(Some).ok_or_else(|| self.bad(&format!("{name} of {of}"), &text, "a mask of CPUs below 1024 such as 0xff"))
+        mask.map(Some)
+            .ok_or_else(|| self.bad(&format!("{name} of {of}"), &text, "a mask of CPUs below 1024 such as 0xff"))
     }
 
     fn object(&mut self, element: &BytesStart<'_>) -> Result<(), LoadError> {
@@ -222,7 +223,8 @@ impl Parse<'_> {
         let Some(cpus) = self.mask(element, &kind, "cpuset")? else { return Ok(()) };
         match kind.as_str() {
             "Machine" | "System" => {
-                self.objects.complete = self.objects.complete | self.mask(element, &kind, "complete_cpuset")?.unwrap_or(cpus);
+                self.objects.complete =
+                    self.objects.complete | self.mask(element, &kind, "complete_cpuset")?.unwrap_or(cpus);
                 self.objects.online = self.mask(element, &kind, "online_cpuset")?;
             }
             "PU" => {
@@ -274,15 +276,19 @@ impl Parse<'_> {
     }
 
     fn info(&mut self, element: &BytesStart<'_>) -> Result<(), LoadError> {
-        let (Some(name), Some(value)) = (attribute(element, "name"), attribute(element, "value")) else { return Ok(()) };
+        let (Some(name), Some(value)) = (attribute(element, "name"), attribute(element, "value")) else {
+            return Ok(());
+        };
         if name == "LinuxCapacity" && self.open.last() == Some(&Open::CpuKind) {
             let capacity = value.parse().ok().filter(|capacity| (1..=1 << 20).contains(capacity));
-            let capacity = capacity.ok_or_else(|| self.bad("LinuxCapacity", &value, "a CPU capacity, 1024 for the biggest"))?;
+            let capacity =
+                capacity.ok_or_else(|| self.bad("LinuxCapacity", &value, "a CPU capacity, 1024 for the biggest"))?;
             if let Some(last) = self.objects.capacities.last_mut() {
                 last.1 = capacity;
             }
         }
-        let told = ["Architecture", "OSRelease", "CPUVendor", "CPUFamilyNumber", "CPUImplementer"].contains(&name.as_str());
+        let told =
+            ["Architecture", "OSRelease", "CPUVendor", "CPUFamilyNumber", "CPUImplementer"].contains(&name.as_str());
         if told && self.objects.info(&name).is_none() {
             self.objects.infos.push((name, value.chars().take(200).collect()));
         }
@@ -323,7 +329,9 @@ impl Parse<'_> {
             Some(Open::Indexes) => {
                 let Some(table) = self.objects.distances.last_mut() else { return Ok(()) };
                 // The indexes of tables of other kinds begin with a type (`NUMANode:0`).
-                table.indexes.extend(text.split_ascii_whitespace().take(MAX_OBJECTS).filter_map(|word| word.parse::<u64>().ok()));
+                table.indexes.extend(
+                    text.split_ascii_whitespace().take(MAX_OBJECTS).filter_map(|word| word.parse::<u64>().ok()),
+                );
                 table.indexes.truncate(MAX_OBJECTS);
             }
             Some(Open::Values) => {

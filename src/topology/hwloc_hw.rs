@@ -13,7 +13,11 @@ use crate::cpumask::Cpumask;
 ///
 /// # Errors
 /// If there is no CPU.
-pub(super) fn hardware(origin: &str, objects: &Objects, release: Release) -> Result<(Hardware, Vec<String>), LoadError> {
+pub(super) fn hardware(
+    origin: &str,
+    objects: &Objects,
+    release: Release,
+) -> Result<(Hardware, Vec<String>), LoadError> {
     let online = objects.online.map_or(objects.pus, |online| online & objects.pus);
     let all = objects.complete | objects.pus;
     let Some(highest) = all.iter().last().filter(|_| !online.is_empty()) else {
@@ -119,7 +123,9 @@ fn nodes(objects: &Objects, hw: &mut Hardware, notes: &mut Vec<String>) {
         }
     }
     if hw.distance.is_empty() && unusable {
-        notes.push("the distances of the nodes cannot be used: 10 within a node and 20 between nodes are assumed".to_owned());
+        notes.push(
+            "the distances of the nodes cannot be used: 10 within a node and 20 between nodes are assumed".to_owned(),
+        );
     } else if hw.distance.is_empty() && objects.nodes.len() > 1 {
         notes.push(NO_DISTANCES.to_owned());
     }
@@ -256,7 +262,8 @@ mod tests {
         assert!(hw.distance.is_empty() && notes.iter().any(|note| note.contains("cannot be used")), "{notes:?}");
         assert!(two("os", "0 5 2", 9).0.distance.is_empty(), "bandwidths");
         // Version 1: a factor, and the order of the file.
-        let one: String = [1.0, 1.7, 2.1, 1.7, 1.0, 2.8, 2.1, 2.8, 1.0].map(|v| format!(r#"<latency value="{v}"/>"#)).concat();
+        let one: String =
+            [1.0, 1.7, 2.1, 1.7, 1.0, 2.8, 2.1, 2.8, 1.0].map(|v| format!(r#"<latency value="{v}"/>"#)).concat();
         let (hw, _) = read(&format!(
             r#"<topology><object type="Machine" {MACHINE}><distances nbobjs="3" relative_depth="2" latency_base="10.0">{one}
             </distances>{nodes}{}</object></topology>"#,
@@ -280,7 +287,8 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_named() {
-        let machine = |inside: &str| format!(r#"<topology><object type="Machine" {MACHINE}>{inside}</object></topology>"#);
+        let machine =
+            |inside: &str| format!(r#"<topology><object type="Machine" {MACHINE}>{inside}</object></topology>"#);
         let deep = "<object>".repeat(1_000_000);
         for (xml, expected) in [
             (machine(""), "no online CPU"),
@@ -302,7 +310,8 @@ mod tests {
             assert!(error.contains("t.xml") && error.contains(expected), "{error}");
         }
         // Entities that would be a bomb are not expanded.
-        let bomb = format!(r#"<!DOCTYPE t [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>{}"#, machine(&(pus(0..1) + "&b;")));
+        let bomb =
+            format!(r#"<!DOCTYPE t [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>{}"#, machine(&(pus(0..1) + "&b;")));
         assert_eq!(read(&bomb).0.online.to_string(), "0");
     }
 }

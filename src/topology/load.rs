@@ -118,6 +118,14 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// Where it came from; with its form, unless that is a copy of /sys or said already.
+    pub fn origin(&self) -> String {
+        match self.form {
+            Form::LscpuTable | Form::LscpuSummary | Form::Hwloc => format!("{} ({})", self.source, self.form),
+            Form::Sysfs | Form::Shorthand | Form::Guess => self.source.to_string(),
+        }
+    }
+
     /// Where the domains derived from the hardware alone differ from those the kernel lists, in full sentences. Empty
     /// if they agree or nothing is listed.
     pub fn differences(&self) -> Vec<String> {
@@ -264,7 +272,9 @@ fn from_source(source: &TopologySource, bytes: &[u8], recorded: Option<Release>)
     let origin = source.to_string();
     match unpack::content(&origin, bytes)? {
         Content::Files(files) => from_files(source, files, recorded),
-        Content::Text(text) => from_facts(source, from_text(&origin, text.trim_start_matches('\u{feff}'), recorded)?, recorded),
+        Content::Text(text) => {
+            from_facts(source, from_text(&origin, text.trim_start_matches('\u{feff}'), recorded)?, recorded)
+        }
     }
 }
 
@@ -360,7 +370,6 @@ fn from_facts(source: &TopologySource, facts: Facts, recorded: Option<Release>) 
         ),
     });
     notes.extend(differences.into_iter().map(|text| format!("{text}; the kernel's list is taken")));
-    let topology =
-        Topology::new(parts).map_err(|error| LoadError::Topology { file: source.to_string(), error })?;
+    let topology = Topology::new(parts).map_err(|error| LoadError::Topology { file: source.to_string(), error })?;
     Ok(Loaded { source: source.clone(), form, topology, hardware, release, snapshot, notes })
 }

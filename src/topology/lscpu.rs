@@ -57,8 +57,12 @@ impl Summary {
 impl Table {
     /// A table of these columns, before its rows.
     pub fn new(origin: &str, names: &[&str]) -> Result<Self, LoadError> {
-        let columns: Vec<String> =
-            names.iter().flat_map(|name| name.split(':')).take(MAX_COLUMNS + 1).map(|n| n.trim().to_lowercase()).collect();
+        let columns: Vec<String> = names
+            .iter()
+            .flat_map(|name| name.split(':'))
+            .take(MAX_COLUMNS + 1)
+            .map(|n| n.trim().to_lowercase())
+            .collect();
         if columns.len() > MAX_COLUMNS {
             return Err(too_many(origin, "columns", MAX_COLUMNS));
         }
@@ -70,7 +74,8 @@ impl Table {
         if self.rows.len() == MAX_ROWS {
             return Err(too_many(origin, "rows", MAX_ROWS));
         }
-        let wrong = |found: String, expected| LoadError::File { file: format!("{origin}: row {line}"), found, expected };
+        let wrong =
+            |found: String, expected| LoadError::File { file: format!("{origin}: row {line}"), found, expected };
         // Trailing empty cells are left out by some.
         if values.len() > names.len() {
             let found = format!("{} values for {} columns", values.len(), names.len());
@@ -198,15 +203,19 @@ mod tests {
         assert_eq!(rows(&table), ["0|0|0|0||0|0|0|0", "1|0|0|0||0|0|0|"]);
         assert!(!table.unnamed);
         let few = parsable("t", "# Socket,CPU\n0,0\n1,1\n").expect("a table");
-        assert_eq!((few.columns.join(" "), rows(&few)), ("socket cpu".to_owned(), vec!["0|0".to_owned(), "1|1".to_owned()]));
+        assert_eq!(
+            (few.columns.join(" "), rows(&few)),
+            ("socket cpu".to_owned(), vec!["0|0".to_owned(), "1|1".to_owned()])
+        );
         let bare = parsable("t", "0,0,0,0,,0,0,0,0\n").expect("a table");
         assert!(bare.unnamed && bare.column("l3") == Some(8));
     }
 
     #[test]
     fn the_extended_table_splits_its_caches() {
-        let table = extended("t", "CPU NODE L1d:L1i:L2:L3 ONLINE\n  0    0 0:0:1:2          yes\n  5    - -        no\n")
-            .expect("a table");
+        let table =
+            extended("t", "CPU NODE L1d:L1i:L2:L3 ONLINE\n  0    0 0:0:1:2          yes\n  5    - -        no\n")
+                .expect("a table");
         assert_eq!(rows(&table), ["0|0|0|0|1|2|yes", "5||||||no"]);
         let error = extended("t", "CPU L1d:L2\n 0 1:2:3\n").expect_err("three parts for two").to_string();
         assert!(error.contains("t: row 2") && error.contains("1:2:3"), "{error}");

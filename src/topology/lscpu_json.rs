@@ -268,7 +268,8 @@ mod tests {
     #[test]
     fn values_are_of_any_type() {
         // Until 2.32 all are strings, since 2.33 numbers and booleans; 2.38 prints a bare dash.
-        let old = r#"{"cpus": [{"cpu": "0", "node": "0", "l1d:l1i:l2:l3": "0:0:0:1", "online": "yes", "maxmhz": null}]}"#;
+        let old =
+            r#"{"cpus": [{"cpu": "0", "node": "0", "l1d:l1i:l2:l3": "0:0:0:1", "online": "yes", "maxmhz": null}]}"#;
         let new = r#"{"cpus": [{"cpu": 0, "node": 0, "l1d:l1i:l2:l3": "0:0:0:1", "online": true, "maxmhz": - }]}"#;
         let want = ("cpu node l1d l1i l2 l3 online maxmhz".to_owned(), vec!["0|0|0|0|0|1|yes|".to_owned()]);
         assert_eq!((rows(old), rows(new)), (want.clone(), want));

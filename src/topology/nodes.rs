@@ -13,8 +13,7 @@ const NODE: &str = "sys/devices/system/node";
 /// **Source**: include/linux/numa.h, MAX_NUMNODES with NODES_SHIFT 10.
 const MAX_NODES: usize = 1024;
 /// What is said where no table of distances is found.
-pub(super) const NO_DISTANCES: &str =
-    "no node distances are told: 10 within a node and 20 between nodes are assumed";
+pub(super) const NO_DISTANCES: &str = "no node distances are told: 10 within a node and 20 between nodes are assumed";
 
 /// Nodes without CPUs, as a full sentence; `None` if there is none.
 pub(super) fn memory_only(hw: &Hardware, nodes: impl Iterator<Item = u32>) -> Option<String> {
@@ -53,7 +52,9 @@ pub(super) fn nodes(files: &Files, hw: &mut Hardware, notes: &mut Vec<String>) -
         let list = read("cpulist", "cpumap")?.unwrap_or_default();
         let map = read("", "cpumap")?.unwrap_or(list);
         if (list & hw.online) != (map & hw.online) {
-            notes.push(format!("node {node} has the CPUs {list} by its cpulist and {map} by its cpumap: the list is taken"));
+            notes.push(format!(
+                "node {node} has the CPUs {list} by its cpulist and {map} by its cpumap: the list is taken"
+            ));
         }
         listed.push(list);
         mapped.push(map);

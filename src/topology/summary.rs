@@ -74,7 +74,8 @@ struct Told {
 impl Told {
     fn read(origin: &str, summary: &Summary) -> Result<Self, LoadError> {
         let list = |name: &str| summary.get(name).map(|text| cpus(origin, name, text)).transpose();
-        let either = |a: &str, b: &str| Ok::<_, LoadError>(if let Some(mask) = list(a)? { Some(mask) } else { list(b)? });
+        let either =
+            |a: &str, b: &str| Ok::<_, LoadError>(if let Some(mask) = list(a)? { Some(mask) } else { list(b)? });
         let number = |names: &[&str]| {
             let count = names.iter().find_map(|name| summary.get(name))?.parse::<usize>().ok()?;
             (1..=MAX_CPUS).contains(&count).then_some(count)
@@ -148,7 +149,7 @@ fn last_level_caches(summary: &Summary) -> Option<usize> {
 fn cores(told: &Told, nodes: &[Cpumask]) -> (Vec<Vec<Cpumask>>, String) {
     let threads = told.threads;
     let of: Vec<Vec<Cpu>> = nodes.iter().map(|node| node.iter().collect()).collect();
-    if threads < 2 || of.iter().any(|cpus| cpus.len() % threads != 0) {
+    if threads < 2 || of.iter().any(|cpus| !cpus.len().is_multiple_of(threads)) {
         let cores = of.into_iter().map(|cpus| cpus.into_iter().map(Cpumask::of).collect()).collect();
         let why = if threads < 2 { "no SMT" } else { "no SMT, since the CPUs of a node are no whole cores" };
         return (cores, why.to_owned());
@@ -173,10 +174,11 @@ fn cores(told: &Told, nodes: &[Cpumask]) -> (Vec<Vec<Cpumask>>, String) {
 fn pieces(cores: &[Vec<Cpumask>], count: usize) -> Vec<Cpumask> {
     let union = |cores: &[Cpumask]| cores.iter().fold(Cpumask::EMPTY, |all, core| all | *core);
     let nodes = cores.len().max(1);
-    if count <= nodes && nodes % count == 0 {
+    if count <= nodes && nodes.is_multiple_of(count) {
         return cores.chunks(nodes / count).map(|nodes| union(&nodes.concat())).collect();
     }
-    let whole = count % nodes == 0 && cores.iter().all(|of| of.len() % (count / nodes) == 0 && !of.is_empty());
+    let whole =
+        count.is_multiple_of(nodes) && cores.iter().all(|of| of.len().is_multiple_of(count / nodes) && !of.is_empty());
     if whole {
         return cores.iter().flat_map(|of| of.chunks(of.len() / (count / nodes))).map(union).collect();
     }
@@ -206,14 +208,16 @@ mod tests {
         assert_eq!(read(guest).0.smt[2].to_string(), "2-3");
         let rows = "CPU(s): 8\nThread(s) per core: 2\nNUMA node0 CPU(s): 0-3\nNUMA node1 CPU(s): 4-7\n";
         assert_eq!(read(rows).0.smt[5].to_string(), "4-5");
-        let robin = "CPU(s): 8\nThread(s) per core: 2\nSocket(s): 2\nNUMA node0 CPU(s): 0,2,4,6\nNUMA node1 CPU(s): 1,3,5,7\n";
+        let robin =
+            "CPU(s): 8\nThread(s) per core: 2\nSocket(s): 2\nNUMA node0 CPU(s): 0,2,4,6\nNUMA node1 CPU(s): 1,3,5,7\n";
         let (hw, _) = read(robin);
         assert_eq!((hw.smt[1].to_string(), hw.package[1].to_string()), ("1,5".to_owned(), "1,3,5,7".to_owned()));
     }
 
     #[test]
     fn caches_are_shared_out() {
-        let text = |llcs| format!("CPU(s): 16\nThread(s) per core: 2\nSocket(s): 1\nL3 cache: 64 MiB ({llcs} instances)\n");
+        let text =
+            |llcs| format!("CPU(s): 16\nThread(s) per core: 2\nSocket(s): 1\nL3 cache: 64 MiB ({llcs} instances)\n");
         assert_eq!(read(&text(2)).0.llc[0].to_string(), "0-3,8-11");
         assert_eq!(read(&text(1)).0.llc[0].to_string(), "0-15");
         assert_eq!(read(&text(3)).0.llc[0].to_string(), "0-15", "three do not divide eight cores");
@@ -234,7 +238,14 @@ mod tests {
 
     #[test]
     fn counts_that_make_no_sense_are_named() {
-        for text in ["CPU(s): 1000000000\n", "CPU(s): 0\n", "CPU(s): x\n", "On-line CPU(s) list: 0-x\n", "Model: 3\n", "CPU(s): 4\nNUMA node0 CPU(s): 0-99999999999\n"] {
+        for text in [
+            "CPU(s): 1000000000\n",
+            "CPU(s): 0\n",
+            "CPU(s): x\n",
+            "On-line CPU(s) list: 0-x\n",
+            "Model: 3\n",
+            "CPU(s): 4\nNUMA node0 CPU(s): 0-99999999999\n",
+        ] {
             let summary = lscpu::summary("box.txt", text).expect("a summary");
             let error = hardware("box.txt", &summary, Release::DEFAULT).expect_err(text).to_string();
             assert!(error.contains("box.txt"), "{error}");

@@ -295,7 +295,11 @@ mod tests {
             ("sys/devices/system/cpu/online", "0,2,4-6"),
             ("sys/devices/system/cpu/cpu4/topology/package_cpus_list", "4-6"),
         ]);
-        assert_eq!((hw.nr_cpu_ids, hw.online.to_string()), (7, "0,2,4-6".to_owned()), "nr_cpu_ids is one past the last");
+        assert_eq!(
+            (hw.nr_cpu_ids, hw.online.to_string()),
+            (7, "0,2,4-6".to_owned()),
+            "nr_cpu_ids is one past the last"
+        );
         assert_eq!(hw.package[4].to_string(), "4-6");
     }
 

@@ -29,7 +29,8 @@ pub(super) fn hardware(origin: &str, table: &Table) -> Result<(Hardware, Vec<Str
     let mut notes = Vec::new();
     if table.unnamed {
         notes.push(
-            "no line names the columns: they are taken for those of `lscpu -p` (CPU, core, socket, node, caches)".to_owned(),
+            "no line names the columns: they are taken for those of `lscpu -p` (CPU, core, socket, node, caches)"
+                .to_owned(),
         );
     }
     let holes = Cpumask::first_n(hw.nr_cpu_ids).and_not(&listed);
@@ -219,7 +220,8 @@ mod tests {
 
     #[test]
     fn offline_cpus_are_told_by_a_column_or_by_dashes() {
-        let (hw, _) = read("CPU NODE SOCKET CORE L1d:L1i:L2:L3 ONLINE\n0 0 0 0 0:0:0:0 yes\n1 - - - - no\n2 0 0 1 1:1:1:0 yes\n");
+        let (hw, _) =
+            read("CPU NODE SOCKET CORE L1d:L1i:L2:L3 ONLINE\n0 0 0 0 0:0:0:0 yes\n1 - - - - no\n2 0 0 1 1:1:1:0 yes\n");
         assert_eq!((hw.nr_cpu_ids, hw.online.to_string()), (3, "0,2".to_owned()));
         assert_eq!(read("# CPU,Core\n0,0\n1,\n").0.online.to_string(), "0");
         assert_eq!(read("# CPU\n0\n1\n").0.online.to_string(), "0-1", "nothing tells");

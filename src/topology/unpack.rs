@@ -54,7 +54,10 @@ pub(super) fn content(origin: &str, bytes: &[u8]) -> Result<Content, LoadError> 
         Ok(text) => Ok(Content::Text(text)),
         Err(error) => {
             let bytes = error.as_bytes();
-            Err(unreadable(origin, format!("a file that begins with \"{}\"", bytes[..bytes.len().min(12)].escape_ascii())))
+            Err(unreadable(
+                origin,
+                format!("a file that begins with \"{}\"", bytes[..bytes.len().min(12)].escape_ascii()),
+            ))
         }
     }
 }
@@ -179,7 +182,9 @@ mod tests {
             let error = content("box.tar.gz", bytes).expect_err("nothing known").to_string();
             assert!(error.contains("box.tar.gz"), "{error}");
         }
-        assert!(content("t", b"\x17\x08\x44tracing6").expect_err("no").to_string().contains("a recording of trace-cmd"));
+        assert!(
+            content("t", b"\x17\x08\x44tracing6").expect_err("no").to_string().contains("a recording of trace-cmd")
+        );
     }
 
     #[test]
