@@ -61,7 +61,7 @@ fn a_replay_says_what_its_topology_lacks() {
     let text = fine(&["replay", &trace, "--topology", "-"], Some(table.clone()));
     assert!(text.contains("from standard input (XML of hwloc)"), "{text}");
     assert!(text.contains("the topology: hwloc's XML does not tell isolated CPUs"), "{text}");
-    let text = fine(&["explain", &trace, "--topology", "-"], Some(table.clone()));
+    let text = fine(&["explain", &trace, "--wakeup", "3", "--topology", "-"], Some(table.clone()));
     assert!(text.contains("from standard input (XML of hwloc)"), "{text}");
     let text = fine(&["info", &trace, "--topology", "-"], Some(table));
     assert!(text.contains("standard input (XML of hwloc): 12 CPUs"), "{text}");

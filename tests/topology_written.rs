@@ -71,9 +71,9 @@ fn relabelled(hw: &Hardware, to: &[usize]) -> Hardware {
     let mask = |mask: &Cpumask| mask.iter().map(|cpu| Cpu(to[cpu.index()] as u16)).collect::<Cpumask>();
     let mut new = hw.clone();
     new.online = mask(&hw.online);
-    for cpu in 0..hw.nr_cpu_ids {
-        (new.smt[to[cpu]], new.llc[to[cpu]]) = (mask(&hw.smt[cpu]), mask(&hw.llc[cpu]));
-        (new.package[to[cpu]], new.node[to[cpu]]) = (mask(&hw.package[cpu]), hw.node[cpu]);
+    for (cpu, &new_cpu) in to.iter().enumerate() {
+        (new.smt[new_cpu], new.llc[new_cpu]) = (mask(&hw.smt[cpu]), mask(&hw.llc[cpu]));
+        (new.package[new_cpu], new.node[new_cpu]) = (mask(&hw.package[cpu]), hw.node[cpu]);
     }
     new
 }
