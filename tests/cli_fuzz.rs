@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use sisdiff::oracle::{Models, Options, attempt};
 use sisdiff::scenario::Case;
 
 fn run_in(folder: &Path, args: &[&str]) -> Output {
@@ -111,13 +112,18 @@ fn time_ends_a_run() {
 #[test]
 fn bytes_are_cases_and_come_out_as_files() {
     let folder = folder();
-    fs::write(folder.path().join("crash"), sisdiff::fuzz_loop::dna(1, 5)).expect("written");
+    // The first in which the two differ.
+    let pair = ["v5.11", "v6.1"].map(str::to_owned);
+    let equal = Options { allow_known: true, expect_equal: true };
+    let differs = |n: &u64| attempt(&sisdiff::fuzz_loop::case(1, *n), &pair, &Models, equal).is_err();
+    let number = (0..100).find(differs).expect("they differ soon");
+    fs::write(folder.path().join("crash"), sisdiff::fuzz_loop::dna(1, number)).expect("written");
     let output = run_in(folder.path(), &["repro", "crash", "--pair", "v5.11,v6.1", "-o", "case.toml"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let written = fs::read_to_string(folder.path().join("case.toml")).expect("written");
     let case = Case::parse(&written).expect("a case");
     assert_eq!(case.pair, ["v5.11", "v6.1"]);
-    assert_eq!(case.events, sisdiff::fuzz_loop::case(1, 5).events);
+    assert_eq!(case.events, sisdiff::fuzz_loop::case(1, number).events);
 
     // The difference, as small as it gets, as a file on stdout.
     let output = run_in(folder.path(), &["repro", "case.toml", "--minimize", "-o", "-"]);

@@ -52,6 +52,32 @@ pub enum Exit {
     Other,
 }
 
+impl Exit {
+    /// Each of them, in order: an exit's place is its number.
+    pub const ALL: [Self; 20] = [
+        Self::Target,
+        Self::Prev,
+        Self::PerCpuKthread,
+        Self::RecentUsed,
+        Self::AsymCapacity,
+        Self::AsymFallback,
+        Self::NoLlc,
+        Self::IdleCore,
+        Self::IdleCandidate,
+        Self::IdleCpu,
+        Self::IdleSmt,
+        Self::IdleCluster,
+        Self::ClusterPrev,
+        Self::ClusterRecentUsed,
+        Self::BudgetSpent,
+        Self::Fallback,
+        Self::Slow,
+        Self::SlowOutside,
+        Self::NewCpu,
+        Self::Other,
+    ];
+}
+
 /// Kinds of idle checks, by the letters of the golden vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProbeKind {
@@ -154,5 +180,17 @@ impl Decision {
     /// Whether the class answered with a CPU that the wakee may not use: a wrong decision.
     pub fn is_outside(&self, cpus_ptr: &crate::cpumask::Cpumask) -> bool {
         !cpus_ptr.test(self.class_cpu)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exit_is_found_at_its_place() {
+        for (at, exit) in Exit::ALL.into_iter().enumerate() {
+            assert_eq!(exit as usize, at, "{exit:?}");
+        }
     }
 }

@@ -115,8 +115,9 @@ impl<'a, R: Recorder> Env<'a, R> {
 
     /// A condition that is no idle check; `what` in the kernel's words. Returns `holds`.
     #[inline]
+    #[track_caller]
     pub fn check(&mut self, holds: bool, what: impl FnOnce() -> String) -> bool {
-        self.recorder.step(|| WalkStep::Check { what: what(), holds });
+        self.recorder.check(holds, what);
         holds
     }
 
@@ -129,7 +130,7 @@ impl<'a, R: Recorder> Env<'a, R> {
     /// Hidden state is written; `what` in the kernel's words.
     #[inline]
     pub(super) fn wrote(&mut self, what: impl FnOnce() -> String) {
-        self.recorder.step(|| WalkStep::Write { what: what() });
+        self.recorder.wrote(what);
     }
 
     /// The deciding return: the walk ends with `cpu`.

@@ -88,22 +88,36 @@ pub struct Hidden {
 impl Hidden {
     /// Nothing known yet: values as after boot, marked unknown.
     pub fn new(topology: &Topology) -> Self {
-        let unknown = Provenance { unknown: Inputs::all(), ..Provenance::default() };
-        let shared = SharedHidden { known: unknown, ..SharedHidden::default() };
-        let cpu = CpuHidden {
-            // sysctl_sched_migration_cost, to which rq->wake_avg_idle is set at boot (6.1, sched_init()).
-            wake_avg_idle_ns: 500_000,
-            known: unknown,
-            ..CpuHidden::default()
-        };
-        Self {
-            tasks: topology.cpus().map(|cpu| TaskHidden::new(cpu, unknown)).collect(),
-            shared: vec![shared; topology.nr_shared()],
-            cpus: vec![cpu; topology.nr_cpu_ids()],
+        let mut hidden = Self {
+            tasks: Vec::new(),
+            shared: Vec::new(),
+            cpus: Vec::new(),
             clock: Clock::default(),
             sysctl_sched_preferred: 1,
             sysctl_sched_allowed: 100,
-        }
+        };
+        hidden.forget(topology);
+        hidden
+    }
+
+    /// Everything unknown again, on a machine that may be another one.
+    pub fn forget(&mut self, topology: &Topology) {
+        let unknown = Provenance { unknown: Inputs::all(), ..Provenance::default() };
+        self.tasks.clear();
+        self.tasks.extend(topology.cpus().map(|cpu| TaskHidden::new(cpu, unknown)));
+        self.shared.clear();
+        self.shared.resize(topology.nr_shared(), SharedHidden { known: unknown, ..SharedHidden::default() });
+        self.cpus.clear();
+        self.cpus.resize(topology.nr_cpu_ids(), CpuHidden { known: unknown, ..CpuHidden::AT_BOOT });
+        self.clock = Clock::default();
+        (self.sysctl_sched_preferred, self.sysctl_sched_allowed) = (1, 100);
+    }
+
+    /// Takes what `other` keeps of tasks, LLCs and CPUs; the declared constants stay.
+    pub fn learn_as(&mut self, other: &Self) {
+        self.tasks.clone_from(&other.tasks);
+        self.shared.clone_from(&other.shared);
+        self.cpus.clone_from(&other.cpus);
     }
 
     /// The entry of task `id`, made (unknown, on `cpu`) if there is none.
@@ -114,6 +128,12 @@ impl Hidden {
         }
         &mut self.tasks[id.index()]
     }
+}
+
+impl CpuHidden {
+    /// As it is at boot: rq->wake_avg_idle is set to sysctl_sched_migration_cost (6.1, sched_init()).
+    const AT_BOOT: Self =
+        Self { avg_scan_cost_ns: 0, wake_stamp_jiffies: 0, wake_avg_idle_ns: 500_000, known: Provenance::TRACED };
 }
 
 impl TaskHidden {

@@ -5,6 +5,7 @@
 //! tested where the patch has its hunk. Releases share leaf reads (`env`) only while they mean the same, and no
 //! control flow. The kernel's bugs are kept and marked with the commit that fixed them.
 
+pub mod brief;
 pub mod changes;
 pub mod decision;
 pub mod env;
@@ -26,6 +27,7 @@ pub mod v6_12;
 pub mod v7_3;
 pub mod walk;
 
+pub use brief::{Brief, Edges};
 pub use decision::{Decision, Exit, ProbeKind, SisCounters, Writes};
 pub use env::Env;
 pub use features::{Patch, SchedFeat};
@@ -55,6 +57,14 @@ pub trait Implementation: Send {
     /// `select_task_rq_fair()`; records the walk if asked.
     fn select_task_rq(&mut self, state: &State, wakeup: &Wakeup, walk: Option<&mut Walk>) -> Decision;
 
+    /// The same, noting only what oracles ask of a walk: for fuzzers, which make millions.
+    fn select_briefly(&mut self, state: &State, wakeup: &Wakeup, brief: &mut Brief) -> Decision {
+        let mut walk = Walk::default();
+        let decision = self.select_task_rq(state, wakeup, Some(&mut walk));
+        brief.read(&walk);
+        decision
+    }
+
     /// The decision as [`Self::select_task_rq`] would make it, with all hidden state left as it is: to try the same
     /// wakeup under another assumption.
     fn peek(&mut self, state: &State, wakeup: &Wakeup, walk: Option<&mut Walk>) -> Decision;
@@ -67,6 +77,11 @@ pub trait Implementation: Send {
 
     /// Its hidden state, where it can be shown: for checks that nothing changes that a decision does not declare.
     fn hidden(&self) -> Option<&Hidden> {
+        None
+    }
+
+    /// The same, to be set as a new case begins.
+    fn hidden_mut(&mut self) -> Option<&mut Hidden> {
         None
     }
 

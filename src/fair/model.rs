@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A release with its patches and features, and the hidden state it keeps: one [`Implementation`].
 
+use crate::fair::brief::Brief;
 use crate::fair::decision::Decision;
 use crate::fair::env::Env;
 use crate::fair::features::SchedFeat;
@@ -133,6 +134,10 @@ impl Implementation for Model {
         Some(&self.hidden)
     }
 
+    fn hidden_mut(&mut self) -> Option<&mut Hidden> {
+        Some(&mut self.hidden)
+    }
+
     fn step(&mut self, state: &State, step: &Step) {
         match *step {
             Step::EnterIdle(cpu) => {
@@ -147,6 +152,11 @@ impl Implementation for Model {
 
     fn select_task_rq(&mut self, state: &State, wakeup: &Wakeup, walk: Option<&mut Walk>) -> Decision {
         self.call(state, wakeup, Call::SelectTaskRqFair, walk)
+    }
+
+    fn select_briefly(&mut self, state: &State, wakeup: &Wakeup, brief: &mut Brief) -> Decision {
+        brief.begin();
+        self.run(state, wakeup, Call::SelectTaskRqFair, brief)
     }
 
     fn peek(&mut self, state: &State, wakeup: &Wakeup, walk: Option<&mut Walk>) -> Decision {

@@ -62,6 +62,19 @@ pub trait Recorder {
     const RECORDS: bool;
     /// Takes one step.
     fn step(&mut self, step: impl FnOnce() -> WalkStep);
+
+    /// A condition was tested; `what` makes its text.
+    #[inline]
+    #[track_caller]
+    fn check(&mut self, holds: bool, what: impl FnOnce() -> String) {
+        self.step(|| WalkStep::Check { what: what(), holds });
+    }
+
+    /// Hidden state was written; `what` makes the text.
+    #[inline]
+    fn wrote(&mut self, what: impl FnOnce() -> String) {
+        self.step(|| WalkStep::Write { what: what() });
+    }
 }
 
 /// Nobody listens.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Planted faults: proof that the oracles would speak.
 
-use crate::fair::{Decision, Exit, Hidden, Implementation, Step, Walk};
+use crate::fair::{Brief, Decision, Exit, Hidden, Implementation, Step, Walk};
 use crate::machine::{Inputs, State};
 use crate::oracle::{Maker, Models, Side, Trouble};
 use crate::scenario::{Case, World};
@@ -57,6 +57,12 @@ impl Implementation for Faulty {
     fn select_task_rq(&mut self, state: &State, wakeup: &Wakeup, mut walk: Option<&mut Walk>) -> Decision {
         let mut decision = self.inner.select_task_rq(state, wakeup, walk.as_deref_mut());
         (self.fault)(state, wakeup, &mut decision, walk);
+        decision
+    }
+
+    fn select_briefly(&mut self, state: &State, wakeup: &Wakeup, brief: &mut Brief) -> Decision {
+        let mut decision = self.inner.select_briefly(state, wakeup, brief);
+        (self.fault)(state, wakeup, &mut decision, None);
         decision
     }
 

@@ -5,7 +5,7 @@
 
 use crate::cpumask::Cpumask;
 use crate::fair::release::Release;
-use crate::fair::{Exit, Patch, Walk, WalkStep};
+use crate::fair::{Exit, Patch};
 use crate::machine::State;
 use crate::oracle::{Finding, Trial, shown};
 use crate::topology::{SdFlags, Topology};
@@ -91,11 +91,6 @@ fn cluster(topology: &Topology, cpu: Cpu) -> Option<Cpumask> {
     domains.filter(|sd| sd.flags.contains(SdFlags::CLUSTER)).map(|sd| sd.span).next()
 }
 
-/// Whether the scan stopped at its limit.
-fn gave_up(walk: &Walk) -> bool {
-    walk.steps.iter().any(|step| matches!(step, WalkStep::Return { exit: Exit::BudgetSpent, cpu: None }))
-}
-
 /// A scan that ran to its end without a CPU passed over no idle one, and one that found took the first on its way.
 ///
 /// Stated for the scan of single CPUs in the LLC without asymmetric capacities, where this_cpu has an LLC domain too (5.2
@@ -131,7 +126,7 @@ pub fn conservation(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
         }
         Exit::Fallback | Exit::ClusterPrev | Exit::ClusterRecentUsed => {
             // Where a CPU of another cluster was remembered, the scan may have given up before it found that one.
-            if trial.decision.exit != Exit::Fallback && gave_up(trial.walk) {
+            if trial.decision.exit != Exit::Fallback && trial.brief.gave_up {
                 return Ok(());
             }
             let skipped = state.topology.sd_llc(trial.wakeup.this_cpu).is_none();

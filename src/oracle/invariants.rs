@@ -2,7 +2,7 @@
 //! What must hold of a single decision, whoever made it.
 
 use crate::fair::release::Release;
-use crate::fair::{Exit, SisCounters, WalkStep};
+use crate::fair::{Exit, SisCounters};
 use crate::machine::Provenance;
 use crate::oracle::{Check, Finding, Trial, conserve, known, shown};
 use crate::topology::Domain;
@@ -27,25 +27,13 @@ pub const INVARIANTS: &[(&str, Check)] = &[
 impl<'a> Trial<'a> {
     /// The target that select_idle_sibling() began with; `None`: it was not called, or the walk does not tell.
     pub fn target(&self) -> Option<Cpu> {
-        self.walk.steps.iter().find_map(|step| match *step {
-            WalkStep::Value { name: "target", value } => usize::try_from(value).ok().and_then(Cpu::new),
-            _ => None,
-        })
+        self.brief.target
     }
 
     /// The domain that was scanned.
     pub fn sd_llc(&self) -> Option<&'a Domain> {
         let topology = &self.state.topology;
         self.target().and_then(|target| topology.sd_llc(target)).map(|id| topology.domain(id))
-    }
-
-    /// The steps between the entry of `function` and the entry of the next one.
-    pub fn steps_of(&self, function: &str) -> Option<&'a [WalkStep]> {
-        let entered = |step: &WalkStep| matches!(step, WalkStep::Enter { function: f } if *f == function);
-        let from = self.walk.steps.iter().position(entered)? + 1;
-        let steps = &self.walk.steps[from..];
-        let to = steps.iter().position(|step| matches!(step, WalkStep::Enter { .. })).unwrap_or(steps.len());
-        Some(&steps[..to])
     }
 
     pub(super) fn fail(&self, oracle: &'static str, condition: &str, text: String) -> Result<(), Box<Finding>> {
@@ -123,22 +111,10 @@ pub fn budget(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
     let of_cores = trial.spec.is_none_or(|spec| spec.release() >= Release::V6_1)
         && (trial.decision.writes.has_idle_cores.is_some()
             || matches!(trial.decision.exit, Exit::IdleCore | Exit::IdleCandidate));
-    let Some(steps) = trial.steps_of("select_idle_cpu") else { return Ok(()) };
-    let limit = steps.iter().rev().find_map(|step| match *step {
-        WalkStep::Value { name: "nr", value } => Some(value),
-        _ => None,
-    });
-    let Some(limit) = limit.filter(|&limit| limit > 0 && !of_cores) else { return Ok(()) };
-    let mut looked_at: Vec<u32> = steps
-        .iter()
-        .filter_map(|step| match *step {
-            WalkStep::Probe { cpu, .. } => Some(cpu),
-            _ => None,
-        })
-        .collect();
-    looked_at.dedup();
-    if looked_at.len() as i64 >= limit {
-        let text = format!("{} CPUs looked at under nr {limit}", looked_at.len());
+    let Some(limit) = trial.brief.scan_limit.filter(|&limit| limit > 0 && !of_cores) else { return Ok(()) };
+    let looks = trial.brief.scan_looks;
+    if i64::from(looks) >= limit {
+        let text = format!("{looks} CPUs looked at under nr {limit}");
         return trial.fail("budget", "more CPUs than the limit", text);
     }
     Ok(())
@@ -156,7 +132,6 @@ pub fn counters(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
         || matches!(exit, Exit::IdleCore | Exit::IdleCandidate | Exit::IdleCpu | Exit::IdleSmt)
         || matches!(exit, Exit::IdleCluster | Exit::ClusterPrev | Exit::ClusterRecentUsed);
     let recent = matches!(exit, Exit::RecentUsed | Exit::ClusterRecentUsed);
-    let probes = trial.walk.steps.iter().filter(|step| matches!(step, WalkStep::Probe { .. })).count();
     let rules = [
         ("search is 1 unless the slow path was taken", search == u64::from(!slow)),
         ("domain_search is 1 where the LLC was searched", domain_search == u64::from(searched)),
@@ -164,7 +139,7 @@ pub fn counters(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
         ("recent_hit is 1 where recent_used_cpu was returned", recent_hit == u64::from(recent)),
         ("a hit is no miss", recent_hit + recent_miss_2021 <= 1 && recent_miss <= recent_miss_2021),
         ("one is scanned on the fast path, more in the domain", scanned >= search && (searched || scanned == search)),
-        ("probes are those of the walk", decision.probes as usize == probes),
+        ("probes are those of the walk", decision.probes == trial.brief.probes),
         ("only wakeups search", trial.wakeup.kind == WakeKind::Ttwu || search == 0),
     ];
     match rules.iter().find(|(_, holds)| !holds) {

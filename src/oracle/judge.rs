@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use crate::fair::model::Model;
 use crate::fair::spec::{ModelSpec, SpecError};
-use crate::fair::{Decision, Exit, Hidden, Implementation, Step, Walk};
+use crate::fair::{Brief, Decision, Exit, Hidden, Implementation, Step, Walk};
 use crate::machine::State;
-use crate::oracle::quiet::quietly;
+use crate::oracle::quiet::{Panic, quietly};
 use crate::oracle::{Finding, INVARIANTS, TWINS, Trial, Twin, effects, explained};
-use crate::scenario::{Case, CaseError, Played, Player, World};
+use crate::scenario::{Case, CaseError, Played, Player, Settings, World};
 use crate::units::Cpu;
 use crate::wakeup::Wakeup;
 
@@ -20,6 +20,15 @@ pub trait Maker {
     /// # Errors
     /// [`Trouble`] where there is none of that name.
     fn make(&self, name: &str, case: &Case, world: &World) -> Result<Side, Trouble>;
+
+    /// Makes `side` as [`make`](Self::make) would make it for this case, from what it is.
+    ///
+    /// # Errors
+    /// As [`make`](Self::make).
+    fn restart(&self, side: &mut Side, case: &Case, world: &World) -> Result<(), Trouble> {
+        *side = self.make(&side.name, case, world)?;
+        Ok(())
+    }
 }
 
 /// The models of [`crate::fair`].
@@ -32,19 +41,42 @@ impl Maker for Models {
         let settings = &case.settings;
         let mut model = Model::new(spec, &world.state().topology);
         model.set_features((spec.features() | settings.features.on) - settings.features.off);
-        model.hidden.clock.probe_ns = settings.probe_ns;
-        model.hidden.clock.clock_read_ns = settings.clock_read_ns;
-        model.hidden.clock.mask_op_ns = settings.mask_op_ns;
-        model.hidden.sysctl_sched_preferred = settings.sched_preferred;
-        model.hidden.sysctl_sched_allowed = settings.sched_allowed;
-        Ok(Side { name: name.to_owned(), spec: Some(*model.spec()), implementation: Box::new(model) })
+        declare(&mut model.hidden, settings);
+        Ok(Side { name: name.to_owned(), base: Some(spec), spec: Some(*model.spec()), implementation: Box::new(model) })
     }
+
+    fn restart(&self, side: &mut Side, case: &Case, world: &World) -> Result<(), Trouble> {
+        let settings = &case.settings;
+        let (Some(base), Some(old)) = (side.base, side.spec) else {
+            *side = self.make(&side.name, case, world)?;
+            return Ok(());
+        };
+        let spec = base.with_features((base.features() | settings.features.on) - settings.features.off);
+        if spec != old {
+            *side = self.make(&side.name, case, world)?;
+        } else if let Some(hidden) = side.implementation.hidden_mut() {
+            hidden.forget(&world.state().topology);
+            declare(hidden, settings);
+        }
+        Ok(())
+    }
+}
+
+/// The constants that a case declares.
+fn declare(hidden: &mut Hidden, settings: &Settings) {
+    hidden.clock.probe_ns = settings.probe_ns;
+    hidden.clock.clock_read_ns = settings.clock_read_ns;
+    hidden.clock.mask_op_ns = settings.mask_op_ns;
+    hidden.sysctl_sched_preferred = settings.sched_preferred;
+    hidden.sysctl_sched_allowed = settings.sched_allowed;
 }
 
 /// One implementation on trial.
 pub struct Side {
     /// Its name, without the case's switches.
     pub name: String,
+    /// Its spec as it was named, where it is a model.
+    pub base: Option<ModelSpec>,
     /// Its spec with the case's switches, where it is a model.
     pub spec: Option<ModelSpec>,
     /// Itself.
@@ -175,17 +207,21 @@ pub fn try_case<S: AsRef<str>>(
 /// # Errors
 /// As [`try_case`].
 pub fn attempt<S: AsRef<str>>(case: &Case, names: &[S], maker: &dyn Maker, options: Options) -> Result<Tally, Trouble> {
-    quietly(|| try_case(case, names, maker, options)).unwrap_or_else(|panic| {
-        Err(Trouble::Finding(Box::new(Finding {
-            oracle: "panic",
-            implementations: names.iter().map(|name| name.as_ref().to_owned()).collect(),
-            exits: Vec::new(),
-            condition: panic.place,
-            known: None,
-            text: panic.message,
-            event: 0,
-        })))
-    })
+    quietly(|| try_case(case, names, maker, options))
+        .unwrap_or_else(|panic| Err(Trouble::Finding(Box::new(panicked(panic, names)))))
+}
+
+/// A panic as a finding.
+pub(super) fn panicked<S: AsRef<str>>(panic: Panic, names: &[S]) -> Finding {
+    Finding {
+        oracle: "panic",
+        implementations: names.iter().map(|name| name.as_ref().to_owned()).collect(),
+        exits: Vec::new(),
+        condition: panic.place,
+        known: None,
+        text: panic.message,
+        event: 0,
+    }
 }
 
 impl Player for Judge {
@@ -254,7 +290,8 @@ impl Judge {
         let peek_left_a_trace = before.as_ref().is_some_and(|before| side.implementation.hidden() != Some(before));
         let decision = side.implementation.select_task_rq(state, wakeup, Some(walk));
         let (name, spec) = (side.name.as_str(), side.spec.as_ref());
-        let trial = Trial { name, spec, state, wakeup, decision: &decision, walk };
+        let brief = Brief::of(walk);
+        let trial = Trial { name, spec, state, wakeup, decision: &decision, brief: &brief };
         if let Some(fault) = side.implementation.fault() {
             return Err(placed(Finding::of("fault", &trial, "a fault in the code", fault), event));
         }
@@ -283,11 +320,11 @@ impl Judge {
     }
 }
 
-fn placed(finding: Finding, event: usize) -> Box<Finding> {
+pub(super) fn placed(finding: Finding, event: usize) -> Box<Finding> {
     Box::new(Finding { event, ..finding })
 }
 
-fn difference(a: &str, of_a: &Decision, b: &str, of_b: &Decision) -> Finding {
+pub(super) fn difference(a: &str, of_a: &Decision, b: &str, of_b: &Decision) -> Finding {
     Finding {
         oracle: "difference",
         implementations: vec![a.to_owned(), b.to_owned()],

@@ -6,7 +6,9 @@ use std::fmt;
 use crate::fair::release::Release;
 use crate::fair::spec::ModelSpec;
 use crate::fair::{Exit, Patch};
+use crate::machine::State;
 use crate::oracle::Trial;
+use crate::units::Cpu;
 
 /// A bug that was found and fixed in the kernel.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,7 +34,7 @@ const fn bug(fix: &'static str, affected: &'static str, mechanism: &'static str,
 }
 
 /// The table, newest fix last within a function.
-pub static KNOWN: [KnownBug; 15] = [
+pub static KNOWN: [KnownBug; 16] = [
     bug(
         "ae2ad293d6be",
         "5.15 to 6.5, patch 3/4 of December 2020",
@@ -109,6 +111,13 @@ pub static KNOWN: [KnownBug; 15] = [
          the local group wins, and the slow path answers with this_cpu",
         "result outside cpus_ptr",
     ),
+    bug(
+        "find_idlest_group_cpu()",
+        "every release modelled, 5.2 to 7.3; found by this fuzzer; wakeups only where domains have SD_BALANCE_WAKE",
+        "an idle CPU without idle state whose idle_stamp is 0 is never taken, nor are loads compared: where the group has \
+         no other allowed CPU, the answer is the CPU that the search began with",
+        "result outside cpus_ptr",
+    ),
 ];
 
 fn patches(spec: Option<&ModelSpec>) -> Patch {
@@ -132,9 +141,21 @@ pub(super) fn outside_affinity(trial: &Trial<'_>) -> Option<&'static KnownBug> {
     {
         return Some(&KNOWN[14]);
     }
+    if decision.exit == Exit::Slow && cpus_ptr.iter().any(|cpu| is_never_idlest(trial.state, cpu)) {
+        return Some(&KNOWN[15]);
+    }
     // The test that passed was that of prev_cpu.
     (overwritten && trial.decision.exit == Exit::RecentUsed && cpus_ptr.test(trial.wakeup.prev_cpu))
         .then_some(&KNOWN[0])
+}
+
+/// Idle, but find_idlest_group_cpu() does not take it.
+fn is_never_idlest(state: &State, cpu: Cpu) -> bool {
+    let rq = &state.rq;
+    state.topology.online().test(cpu)
+        && rq.nr_running[cpu.index()] == 0
+        && rq.exit_latency_us[cpu.index()].is_none()
+        && rq.idle_stamp_ns[cpu.index()] == 0
 }
 
 /// The bug by which `trial` left the domain it scanned.

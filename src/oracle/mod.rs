@@ -35,6 +35,7 @@ mod judge;
 mod known;
 mod meta;
 mod quiet;
+mod scout;
 #[cfg(feature = "tree")]
 mod trees;
 mod twins;
@@ -42,16 +43,18 @@ mod twins;
 use std::fmt;
 
 use crate::fair::spec::ModelSpec;
-use crate::fair::{Decision, Exit, Walk};
+use crate::fair::{Brief, Decision, Exit};
 use crate::machine::State;
 use crate::wakeup::Wakeup;
 
 pub use effects::effects;
 
 pub use invariants::INVARIANTS;
+use judge::panicked;
 pub use judge::{Maker, Models, Options, Side, Tally, Trouble, attempt, try_case};
 pub use known::{KNOWN, KnownBug};
 pub use meta::{relabelled, replayed};
+pub use scout::{Counts, Scout, spot};
 #[cfg(feature = "tree")]
 pub use trees::WithTrees;
 pub use twins::{FAMILIES, Same, TWINS, Twin};
@@ -69,8 +72,8 @@ pub struct Trial<'a> {
     pub wakeup: &'a Wakeup,
     /// The answer.
     pub decision: &'a Decision,
-    /// The walk, step by step.
-    pub walk: &'a Walk,
+    /// The walk in a few words.
+    pub brief: &'a Brief,
 }
 
 /// A check of one trial.

@@ -33,6 +33,6 @@ impl Maker for WithTrees {
         tree.hidden.clock.mask_op_ns = settings.mask_op_ns;
         tree.hidden.sysctl_sched_preferred = settings.sched_preferred;
         tree.hidden.sysctl_sched_allowed = settings.sched_allowed;
-        Ok(Side { name: name.to_owned(), spec: None, implementation: Box::new(tree) })
+        Ok(Side { name: name.to_owned(), base: None, spec: None, implementation: Box::new(tree) })
     }
 }

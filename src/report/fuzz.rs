@@ -3,35 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::fair::Exit;
-use crate::fuzz_loop::{Found, Outcome, Plan};
+use crate::fair::{Edges, Exit};
+use crate::fuzz_loop::{Found, Outcome, Plan, Sizes};
 use crate::oracle::{Finding, KNOWN, Key, KnownBug};
 use crate::report::layout::{Align, BAD, HEADING, NOTABLE, columns, count, counted, indented, paint, percent};
 use crate::report::shell::quoted;
 use crate::scenario::Case;
-
-/// The exits there are: one that a run never took is a gap in what it tried.
-const EXITS: [Exit; 19] = [
-    Exit::Target,
-    Exit::Prev,
-    Exit::PerCpuKthread,
-    Exit::RecentUsed,
-    Exit::AsymCapacity,
-    Exit::AsymFallback,
-    Exit::NoLlc,
-    Exit::IdleCore,
-    Exit::IdleCandidate,
-    Exit::IdleCpu,
-    Exit::IdleSmt,
-    Exit::IdleCluster,
-    Exit::ClusterPrev,
-    Exit::ClusterRecentUsed,
-    Exit::BudgetSpent,
-    Exit::Fallback,
-    Exit::Slow,
-    Exit::SlowOutside,
-    Exit::NewCpu,
-];
 
 /// The report of a run. The number of cases depends on the machine's speed where the plan has a time limit; all else
 /// follows from the plan and that number.
@@ -40,11 +17,14 @@ const EXITS: [Exit; 19] = [
 pub fn outcome(plan: &Plan, outcome: &Outcome, files: &BTreeMap<Key, String>) -> String {
     let title = format!("sisdiff {}: fuzz {}", env!("CARGO_PKG_VERSION"), plan.names.join(" against "));
     let mut out = format!("{}\n", paint(HEADING, &title));
+    let counts = &outcome.counts;
     let rows = [
         ("seed", plan.seed.to_string()),
         ("cases", format!("{}; {} with a decision", count(outcome.cases), percent(outcome.useful, outcome.cases))),
-        ("events", format!("{}; {} could not happen", count(outcome.events), percent(outcome.skipped, outcome.events))),
-        ("decisions", format!("{}; {}", count(outcome.decisions), counted(outcome.walks, "walk", "walks"))),
+        ("machines", sizes(&outcome.sizes)),
+        ("events", format!("{}; {} could not happen", count(counts.events), percent(counts.skipped, counts.events))),
+        ("decisions", format!("{}; {}", count(counts.decisions), counted(outcome.walks(), "walk", "walks"))),
+        ("branches", branches(outcome)),
     ];
     let rows: Vec<Vec<String>> = rows.into_iter().map(|(key, value)| vec![key.to_owned(), value]).collect();
     out += &columns(2, &[Align::Left, Align::Wrap], &rows);
@@ -55,14 +35,40 @@ pub fn outcome(plan: &Plan, outcome: &Outcome, files: &BTreeMap<Key, String>) ->
     out
 }
 
+/// CPUs of the machines: the middle, and shares.
+fn sizes(sizes: &Sizes) -> String {
+    let share = |from, to| percent(sizes.within(from, to), sizes.all());
+    format!(
+        "CPUs: median {}; 1 {}, 2-7 {}, 8-31 {}, 32-63 {}, 64-256 {}",
+        sizes.median(),
+        share(0, 1),
+        share(2, 7),
+        share(8, 31),
+        share(32, 63),
+        share(64, 256)
+    )
+}
+
+fn branches(outcome: &Outcome) -> String {
+    format!(
+        "{} taken, by {}; {} put to every oracle",
+        count(Edges::count(&outcome.edges)),
+        counted(outcome.corpus.len() as u64, "case that is kept", "cases that are kept"),
+        counted(outcome.deep, "case", "cases")
+    )
+}
+
 fn exits(outcome: &Outcome) -> String {
-    let taken = EXITS.iter().filter_map(|exit| outcome.exits.get(exit).map(|times| (exit, *times)));
+    let walks = outcome.walks();
+    let all = || Exit::ALL.iter().zip(&outcome.counts.exits);
+    let taken = all().filter(|(_, times)| **times > 0);
     let rows: Vec<Vec<String>> =
-        taken.map(|(exit, times)| vec![format!("{exit:?}"), count(times), percent(times, outcome.walks)]).collect();
+        taken.map(|(exit, times)| vec![format!("{exit:?}"), count(*times), percent(*times, walks)]).collect();
     let mut out = format!("\n{}\n", paint(HEADING, "returns taken"));
     out += &columns(2, &[Align::Left, Align::Right, Align::Right], &rows);
-    let never: Vec<String> =
-        EXITS.iter().filter(|exit| !outcome.exits.contains_key(exit)).map(|exit| format!("{exit:?}")).collect();
+    // Kernel trees have returns of their own.
+    let missing = all().filter(|(exit, times)| **times == 0 && **exit != Exit::Other);
+    let never: Vec<String> = missing.map(|(exit, _)| format!("{exit:?}")).collect();
     if !never.is_empty() {
         out += &columns(2, &[Align::Left, Align::Wrap], &[vec!["never".to_owned(), never.join(", ")]]);
     }
@@ -74,31 +80,31 @@ fn divergences(plan: &Plan, outcome: &Outcome) -> String {
         return String::new();
     }
     let mut out = format!("\n{}\n", paint(HEADING, "differences"));
-    if outcome.divergences.is_empty() {
+    if outcome.counts.divergences.is_empty() {
         return out + "  none\n";
     }
-    let mut sorted: Vec<_> = outcome.divergences.iter().collect();
-    sorted.sort_by_key(|(kind, divergence)| (std::cmp::Reverse(divergence.times), **kind));
-    let mut rows = vec![["", "returns", "decisions", "", "first in case"].map(str::to_owned).to_vec()];
-    rows.extend(sorted.into_iter().map(|(&(at, first, other), divergence)| {
+    let mut sorted: Vec<_> = outcome.counts.divergences.iter().collect();
+    sorted.sort_by_key(|(kind, times)| (std::cmp::Reverse(**times), **kind));
+    let mut rows = vec![["", "returns", "decisions", ""].map(str::to_owned).to_vec()];
+    rows.extend(sorted.into_iter().map(|(&(at, first, other), &times)| {
         vec![
             if plan.names.len() > 2 { plan.names[at].clone() } else { String::new() },
             format!("{first:?} -> {other:?}"),
-            count(divergence.times),
-            percent(divergence.times, outcome.decisions),
-            divergence.first.to_string(),
+            count(times),
+            percent(times, outcome.counts.decisions),
         ]
     }));
-    out += &columns(2, &[Align::Left, Align::Left, Align::Right, Align::Right, Align::Right], &rows);
+    out += &columns(2, &[Align::Left, Align::Left, Align::Right, Align::Right], &rows);
     out
 }
 
 fn known(outcome: &Outcome) -> String {
-    if outcome.known.is_empty() {
+    if outcome.counts.known.is_empty() {
         return String::new();
     }
     let mut out = format!("\n{}\n", paint(HEADING, "known kernel bugs seen"));
     let rows: Vec<Vec<String>> = outcome
+        .counts
         .known
         .iter()
         .map(|(fix, times)| {
@@ -187,15 +193,15 @@ mod tests {
     fn the_report_tells_what_was_tried_and_found() {
         let names = ["v5.11", "v5.11+recent-used"].map(str::to_owned).to_vec();
         let options = Options::default();
-        let plan = Plan { names, seed: 0, time: None, cases: Some(60), options, first_only: false };
+        let plan = Plan { names, seed: 0, time: None, cases: Some(600), options, first_only: false };
         let run = fuzz_loop::run(&plan, &Models, &mut |_| {}).expect("the models are there");
         let text = outcome(&plan, &run, &BTreeMap::new());
         for part in
-            ["fuzz v5.11 against v5.11+recent-used", "cases      60;", "returns taken", "differences", "ae2ad293d6be"]
+            ["fuzz v5.11 against v5.11+recent-used", "cases      600;", "returns taken", "differences", "ae2ad293d6be"]
         {
             assert!(text.contains(part), "{part:?} is not in\n{text}");
         }
-        assert!(text.lines().all(|line| line.len() < 200), "{text}");
+        assert!(text.lines().all(|line| line.len() < 240), "{text}");
     }
 
     #[test]

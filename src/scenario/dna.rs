@@ -17,6 +17,29 @@ use crate::scenario::{Case, CaseError, genes};
 pub const EVENTS_MAX: usize = 200;
 const EVENT: usize = 8;
 
+/// The machine of the last case, for others like it.
+pub struct Breed {
+    key: [u8; 24 + 32],
+    machine: genes::Machine,
+}
+
+/// Where the tasks' genes are.
+pub fn genes_of_tasks() -> std::ops::Range<usize> {
+    let start = 24 + 8 * 2 + 32 * 4;
+    start..start + 16 * 16
+}
+
+/// Where the genes of event `number` are.
+pub fn genes_of_events(number: usize) -> std::ops::Range<usize> {
+    let start = Case::dna_len(number);
+    start..start + EVENT
+}
+
+/// Where genes are that say what CPUs do and what LLCs remember, not which there are.
+pub fn genes_of_cpu_states() -> impl Iterator<Item = usize> {
+    (24..24 + 8 * 2).chain((0..32 * 4).filter(|at| at % 4 != 3).map(|at| 24 + 8 * 2 + at))
+}
+
 /// The bytes of a case, by element.
 pub struct Dna {
     pub machine: [u8; 24],
@@ -46,6 +69,14 @@ impl Dna {
             dna.events.push(event);
         }
         Ok(dna)
+    }
+
+    /// What the machine's shape depends on.
+    fn machine_key(&self) -> [u8; 24 + 32] {
+        let mut key = [0; 24 + 32];
+        key[..24].copy_from_slice(&self.machine);
+        key[24..].iter_mut().zip(&self.cpus).for_each(|(key, cpu)| *key = cpu[3]);
+        key
     }
 
     /// The genes of CPU `number`: machines of more CPUs than genes use each again, stirred.
@@ -119,6 +150,18 @@ impl Case {
             Ok(text) if text.contains("version") => Self::parse(text),
             _ => Ok(Self::from_dna(bytes)),
         }
+    }
+
+    /// The case that `bytes` stand for, on the same machine as the last one where that has the same genes.
+    pub fn from_dna_again(bytes: &[u8], last: &mut Option<Breed>) -> Self {
+        let mut u = Unstructured::new(bytes);
+        let dna = Dna::read(&mut u).expect("what is missing counts as zeroes, so bytes never run out");
+        let key = dna.machine_key();
+        if last.as_ref().is_none_or(|breed| breed.key != key) {
+            *last = Some(Breed { key, machine: genes::machine_of(&dna).expect("as above") });
+        }
+        let breed = last.as_ref().expect("it was set");
+        genes::case_on(&dna, &breed.machine).expect("as above")
     }
 
     /// Bytes that a case with `events` events reads.

@@ -17,22 +17,46 @@ use crate::units::Cpu;
 const CPUS_MAX: usize = 256;
 
 pub fn case(dna: &Dna) -> Result<Case> {
+    case_on(dna, &machine_of(dna)?)
+}
+
+/// What the genes of the machine say.
+pub struct Machine {
+    shape: Shape,
+    there: There,
+    settings: Settings,
+    busy: u8,
+    nr_tasks: usize,
+}
+
+pub fn machine_of(dna: &Dna) -> Result<Machine> {
     let mut gene = Gene::new(&dna.machine);
     let settings = settings(&mut gene)?;
     let busy = gene.pick(&[60, 0, 130, 200, 235, 255])?;
     let nr_tasks = 1 + gene.pick(&[0, 1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 9, 11, 13, 15])?;
-    let machine = machine(dna, &mut gene)?;
-    let there = There::new(&machine);
+    let shape = machine(dna, &mut gene)?;
+    Ok(Machine { there: There::new(&shape), shape, settings, busy, nr_tasks })
+}
+
+/// The case of `dna` on a machine with the same genes.
+pub fn case_on(dna: &Dna, machine: &Machine) -> Result<Case> {
+    let Machine { shape, there, settings, busy, nr_tasks } = machine;
+    let mut shape = shape.clone();
+    for (llc, bytes) in shape.llcs.iter_mut().zip(&dna.llcs) {
+        let mut gene = Gene::new(bytes);
+        llc.has_idle_cores = gene.odds(128)?;
+        llc.nr_idle_scan = gene.pick(&[None, None, Some(0), Some(1), Some(2), Some(4), Some(12), None])?;
+    }
     let mut cpus = Vec::new();
-    for cpu in machine.present().iter() {
-        let state = cpu_state(cpu, busy, &dna.cpu(cpu.index()))?;
+    for &cpu in &there.present {
+        let state = cpu_state(cpu, *busy, &dna.cpu(cpu.index()))?;
         if state != (CpuState { cpu, ..CpuState::default() }) {
             cpus.push(state);
         }
     }
-    let tasks = dna.tasks[..nr_tasks].iter().map(|gene| task(gene, &there, nr_tasks)).collect::<Result<_>>()?;
-    let events = dna.events.iter().map(|gene| event(gene, &there, nr_tasks)).collect::<Result<_>>()?;
-    Ok(Case { pair: Vec::new(), note: String::new(), settings, machine, cpus, tasks, events })
+    let tasks = dna.tasks[..*nr_tasks].iter().map(|gene| task(gene, there, *nr_tasks)).collect::<Result<_>>()?;
+    let events = dna.events.iter().map(|gene| event(gene, there, *nr_tasks)).collect::<Result<_>>()?;
+    Ok(Case { pair: Vec::new(), note: String::new(), settings: settings.clone(), machine: shape, cpus, tasks, events })
 }
 
 fn settings(gene: &mut Gene<'_>) -> Result<Settings> {
@@ -67,7 +91,7 @@ fn settings(gene: &mut Gene<'_>) -> Result<Settings> {
 
 fn machine(dna: &Dna, gene: &mut Gene<'_>) -> Result<Shape> {
     let size = gene.byte()?;
-    let max = [8, 32, 96, CPUS_MAX][usize::from(size >= 170) + usize::from(size >= 230) + usize::from(size >= 250)];
+    let max = [8, 32, 96, CPUS_MAX][usize::from(size >= 152) + usize::from(size >= 206) + usize::from(size >= 222)];
     let smt = gene.pick(&[1, 2, 2, 1, 2, 4, 2, 8])?;
     let nr_llcs = (1 + gene.pick(&[0, 1, 0, 1, 0, 2, 3, 7])?).min(max / smt);
     let nr_cores = 1 + gene.below(max / smt / nr_llcs)?;
@@ -89,9 +113,6 @@ fn machine(dna: &Dna, gene: &mut Gene<'_>) -> Result<Shape> {
     }
     let mut shape = Shape { near_nodes, far, balance_wake, ..Shape::default() };
     for (at, cores) in cores.into_iter().enumerate() {
-        let mut gene = Gene::new(&dna.llcs[at]);
-        let has_idle_cores = gene.odds(128)?;
-        let nr_idle_scan = gene.pick(&[None, None, Some(0), Some(1), Some(2), Some(4), Some(12), None])?;
         let capacity = |core: usize| match asym {
             1 if at >= nr_llcs.div_ceil(2) || (nr_llcs == 1 && core >= nr_cores.div_ceil(2)) => 446,
             2 if core % 2 == 1 => 512,
@@ -102,7 +123,7 @@ fn machine(dna: &Dna, gene: &mut Gene<'_>) -> Result<Shape> {
             cores.into_iter().enumerate().map(|(core, cpus)| Core { cpus, capacity: capacity(core) }).collect();
         let per_cluster = if cluster == 0 { cores.len() } else { cluster };
         let clusters = cores.chunks(per_cluster).map(<[Core]>::to_vec).collect();
-        shape.llcs.push(Llc { node: (at / per_node) as u32, has_idle_cores, nr_idle_scan, clusters });
+        shape.llcs.push(Llc { node: (at / per_node) as u32, has_idle_cores: false, nr_idle_scan: None, clusters });
     }
     // The first CPU stays: a machine needs one.
     for cpu in shape.present().iter().skip(1) {

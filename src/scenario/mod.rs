@@ -16,6 +16,7 @@ mod relabel;
 pub mod shape;
 mod world;
 
+pub use dna::{Breed, genes_of_cpu_states, genes_of_events, genes_of_tasks};
 pub use event::{Event, Load, TaskIndex};
 pub use file::VERSION;
 pub use shape::{Core, Llc, Shape};
@@ -311,11 +312,13 @@ impl Case {
             })
         };
         self.check_numbers()?;
-        for (at, state) in self.cpus.iter().enumerate() {
+        let mut seen = Cpumask::EMPTY;
+        for state in &self.cpus {
             cpu(&|| "a [[cpu]] section".to_owned(), state.cpu)?;
-            if self.cpus[..at].iter().any(|before| before.cpu == state.cpu) {
+            if seen.test(state.cpu) {
                 return Err(CaseError::Shape { what: format!("cpu{} has two sections", state.cpu) });
             }
+            seen.set(state.cpu);
         }
         for (i, state) in self.tasks.iter().enumerate() {
             let what = || format!("task t{i}");

@@ -30,6 +30,12 @@ impl fmt::Debug for Case {
         let features = &self.settings.features;
         features.on.iter_names().try_for_each(|(name, _)| write!(f, ", {name}"))?;
         features.off.iter_names().try_for_each(|(name, _)| write!(f, ", NO_{name}"))?;
+        let machine = &self.machine;
+        if machine.near_nodes > 1 {
+            write!(f, ", {} nodes near each other", machine.near_nodes)?;
+        }
+        let words = [(machine.far, "far nodes"), (machine.balance_wake, "SD_BALANCE_WAKE")];
+        words.iter().filter(|(set, _)| *set).try_for_each(|(_, word)| write!(f, ", {word}"))?;
         writeln!(f)?;
         for (at, llc) in self.machine.llcs.iter().enumerate() {
             writeln!(f, "  llc{at} {}", self.llc_line(llc))?;

@@ -88,6 +88,16 @@ pub(crate) fn is_false(b: &bool) -> bool {
 }
 
 impl Shape {
+    /// Whether `other` is the same machine but for the hidden state of its LLCs: it has the same topology then.
+    pub fn is_built_as(&self, other: &Self) -> bool {
+        let settings = |shape: &Self| (shape.near_nodes, shape.far, shape.balance_wake);
+        let llcs = |shape: &Self| shape.llcs.len();
+        let pairs = || self.llcs.iter().zip(&other.llcs);
+        (settings(self), llcs(self)) == (settings(other), llcs(other))
+            && (self.offline, self.isolated) == (other.offline, other.isolated)
+            && pairs().all(|(a, b)| a.node == b.node && a.clusters == b.clusters)
+    }
+
     /// Every CPU named, online or not.
     pub fn present(&self) -> Cpumask {
         self.llcs.iter().fold(Cpumask::EMPTY, |all, llc| all | llc.cpus())

@@ -20,8 +20,8 @@ use std::collections::VecDeque;
 
 use crate::cpumask::Cpumask;
 use crate::fair::{HiddenFact, Step};
-use crate::machine::{Provenance, State, Task, TaskFlags, TaskId};
-use crate::scenario::{Event, Load, TaskIndex};
+use crate::machine::{Provenance, RunQueues, State, Task, TaskFlags, TaskId};
+use crate::scenario::{Event, Load, Shape, TaskIndex};
 use crate::topology::SharedId;
 use crate::units::Cpu;
 use crate::wakeup::{WakeKind, Wakeup};
@@ -88,7 +88,10 @@ struct Queue {
 /// The machine of a case while it is played.
 #[derive(Debug, Clone)]
 pub struct World {
+    machine: Shape,
     state: State,
+    /// The run queues of the idle machine.
+    idle: RunQueues,
     queues: Vec<Queue>,
     /// Shared state of each line's LLC.
     llcs: Vec<Option<SharedId>>,
@@ -105,12 +108,17 @@ impl World {
 
     /// The task at `index` of the case's list.
     pub fn task_id(&self, index: TaskIndex) -> TaskId {
-        TaskId((self.queues.len() + index) as u32)
+        TaskId((2 * self.queues.len() + index) as u32)
+    }
+
+    /// The unnamed tasks of `cpu`.
+    fn load_id(&self, cpu: Cpu) -> TaskId {
+        TaskId((self.queues.len() + cpu.index()) as u32)
     }
 
     /// Where in the case's list a task is; `None`: a swapper or the unnamed tasks of a CPU.
     pub fn task_index(&self, id: TaskId) -> Option<TaskIndex> {
-        id.index().checked_sub(self.queues.len()).filter(|&index| index < self.nr_tasks)
+        id.index().checked_sub(2 * self.queues.len()).filter(|&index| index < self.nr_tasks)
     }
 
     /// Tells the player the hidden state that the case begins with.
@@ -405,7 +413,7 @@ impl World {
         let (mut load_avg, mut util_avg, mut util_est, mut runnable) = (queue.load_avg, queue.util_avg, 0, 0);
         for slot in &queue.slots {
             if let Slot::Task(p) = *slot {
-                let task = &self.state.tasks[TaskId((nr_cpus + p) as u32)];
+                let task = &self.state.tasks[TaskId((2 * nr_cpus + p) as u32)];
                 h_nr += 1;
                 idle_nr += u32::from(task.policy_idle);
                 load_avg += task.load_avg;
@@ -428,13 +436,19 @@ impl World {
         rq.ttwu_pending.assign(cpu, queue.pending || !queue.landing.is_empty());
         rq.curr[at] = match queue.slots.front() {
             None => TaskId::swapper(cpu),
-            Some(Slot::Task(p)) => TaskId((nr_cpus + p) as u32),
-            Some(Slot::Load) => TaskId((nr_cpus + self.nr_tasks + at) as u32),
+            Some(Slot::Task(p)) => TaskId((2 * nr_cpus + p) as u32),
+            Some(Slot::Load) => TaskId((nr_cpus + at) as u32),
         };
     }
 }
 
 impl Queue {
+    fn clear(&mut self) {
+        self.slots.clear();
+        self.landing.clear();
+        (self.load, self.pending, self.load_avg, self.util_avg) = (Load::default(), false, 0, 0);
+    }
+
     /// Replaces the unnamed tasks.
     fn set_load(&mut self, load: Load) {
         self.load = load.normal();
