@@ -282,6 +282,12 @@ fn what_a_source_lacks_is_said() {
             assert!(text.contains(word), "{name} lacks {word:?}: {text}");
         }
     }
+    let odd = load(&sample("odd.tar.xz"));
+    let lacks =
+        "not in the description: /proc/version (the kernel), the scheduler's features in debugfs, the kernel's list";
+    assert!(odd.notes.iter().any(|note| note.starts_with(lacks)), "{:?}", odd.notes);
+    let whole = load(&root().join("traces/dies12-truth/topology.tar.gz"));
+    assert!(!whole.notes.iter().any(|note| note.starts_with("not in the description")), "{:?}", whole.notes);
     let error =
         topology::load::from_bytes("notes.md", b"# My machine\nis fine\n", None).expect_err("prose").to_string();
     assert!(error.contains("notes.md"), "{error}");

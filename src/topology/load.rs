@@ -332,13 +332,26 @@ fn from_text(origin: &str, text: &str, recorded: Option<Release>) -> Result<Fact
     }
 }
 
+/// What a copy of /sys and /proc might have and has not, as a full sentence; `None` if it is whole.
+fn lacks(files: &Files, snapshot: &Snapshot) -> Option<String> {
+    let missing = [
+        (snapshot.kernel_release.is_none(), "/proc/version (the kernel)"),
+        (!files.has("proc/cpuinfo"), "/proc/cpuinfo (the architecture)"),
+        (snapshot.features.is_empty(), "the scheduler's features in debugfs"),
+        (snapshot.domain_source == DomainSource::Derived, "the kernel's list of sched domains in debugfs"),
+    ];
+    let missing: Vec<&str> = missing.into_iter().filter_map(|(lacks, what)| lacks.then_some(what)).collect();
+    (!missing.is_empty()).then(|| format!("not in the description: {}", missing.join(", ")))
+}
+
 fn from_files(source: &TopologySource, files: Files, recorded: Option<Release>) -> Result<Loaded, LoadError> {
     if files.has_no_cpus() {
         return Err(LoadError::NoCpus { file: files.origin });
     }
     let snapshot = Snapshot::read(&files);
     let release = snapshot.release().or(recorded).unwrap_or(Release::DEFAULT);
-    let (hardware, notes) = sysfs::hardware(&files, release)?;
+    let (hardware, mut notes) = sysfs::hardware(&files, release)?;
+    notes.extend(lacks(&files, &snapshot));
     from_facts(source, Facts { form: Form::Sysfs, hardware, snapshot, notes }, recorded)
 }
 
