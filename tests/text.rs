@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A recording and the text that trace-cmd prints of it are the same typed events.
+//! A recording and the text that trace-cmd prints of it are the same typed events, and the same replay.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use sisdiff::trace::{Context, Decoder, Event, EventKind, Lack};
 use tracecmd_parse::text::TextTrace;
@@ -77,4 +78,48 @@ fn the_default_report_does_not_tell_interrupts_and_says_so() {
         event.ts_ns = (event.ts_ns + 500) / 1000 * 1000;
     }
     assert_eq!(expected, found);
+}
+
+/// The totals of a replay, by the binary; `input` goes to its standard input.
+fn totals(arguments: &[&str], topology: &Path, input: Option<&[u8]>) -> Result<serde_json::Value, String> {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_sisdiff"))
+        .args(["replay", "--format", "json", "--topology"])
+        .arg(topology)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut stdin = child.stdin.take().expect("stdin is piped");
+    if let Some(input) = input {
+        stdin.write_all(input).expect("it reads its input");
+    }
+    drop(stdin);
+    let out = child.wait_with_output().expect("it ends");
+    if !out.status.success() {
+        return Err(String::from_utf8_lossy(&out.stderr).into_owned());
+    }
+    let report: serde_json::Value = serde_json::from_slice(&out.stdout).expect("JSON");
+    Ok(report["files"][0]["totals"].clone())
+}
+
+#[test]
+fn every_way_to_read_gives_the_same_replay() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("traces/smt8-scan-truth");
+    let (dat, topology) = (folder.join("trace.dat"), folder.join("topology.tar.gz"));
+    let dat_name = dat.to_str().expect("a path of letters");
+    let expected = totals(&[dat_name], &topology, None).expect("a replay");
+    assert!(expected.is_object(), "{expected}");
+    let bytes = std::fs::read(&dat).expect("a recording");
+    assert_eq!(totals(&["-"], &topology, Some(&bytes)).as_ref(), Ok(&expected));
+    match totals(&["--reader", "tracecmd", dat_name], &topology, None) {
+        Err(error) if error.contains("cannot be loaded") => println!("skipped: {error}"),
+        found => assert_eq!(found.as_ref(), Ok(&expected)),
+    }
+    let Some(text) = report(&dat, &["-t", "-l"]) else {
+        println!("skipped: no trace-cmd");
+        return;
+    };
+    assert_eq!(totals(&["-"], &topology, Some(&text)).as_ref(), Ok(&expected));
 }

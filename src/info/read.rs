@@ -42,7 +42,7 @@ pub fn read(path: &Path, ask: &Ask, tick: &mut dyn FnMut(u64)) -> Result<Info, E
             any = open_any(path)?;
             let form = match &any {
                 AnyTrace::Text(text) => Some(text.form().name()),
-                AnyTrace::Dat(_) => None,
+                AnyTrace::Dat(_) | AnyTrace::Library(_) => None,
             };
             (any.reader(), form)
         }

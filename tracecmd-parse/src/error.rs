@@ -45,6 +45,22 @@ pub enum Error {
         /// The version text of the file.
         found: String,
     },
+    /// A trace.dat that is compressed in a way this reader does not know.
+    #[error(
+        "has compression {found}, expected none, zlib or zstd; 'trace-cmd convert --compression none' makes a file that can be read"
+    )]
+    Compression {
+        /// The name in the file.
+        found: String,
+    },
+    /// The native reader does not know the version or the compression, and trace-cmd's library does not help.
+    #[error("{native}; asked instead, trace-cmd's library does not help: {library}")]
+    NoReader {
+        /// What the native reader does not know.
+        native: Box<Error>,
+        /// What the library said.
+        library: Box<Error>,
+    },
     /// Neither a trace.dat nor a text of a trace.
     #[error("is {found}, which is no trace that can be read; {hint}")]
     Form {
@@ -162,6 +178,14 @@ impl Error {
         found: impl Into<String>,
     ) -> Error {
         Error::Invalid { what, offset, expected: expected.into(), found: found.into() }
+    }
+
+    /// The same, owned.
+    pub(crate) fn unnamed(self) -> Error {
+        match self {
+            Error::InFile { error, .. } => error.unnamed(),
+            error => error,
+        }
     }
 
     /// The error itself, without the name of the file around it.

@@ -141,6 +141,10 @@ impl Field {
         if name.is_empty() {
             return Err(bad("no field name"));
         }
+        let pairs = |open: char, close: char| type_text.matches(open).count() == type_text.matches(close).count();
+        if !pairs('[', ']') || !pairs('(', ')') {
+            return Err(bad("brackets that do not match"));
+        }
         let kind = field_kind(&type_text, size);
         let signed = match number("signed") {
             Some(value) => value != 0,
@@ -313,6 +317,18 @@ impl Formats {
     /// All events, by id.
     pub fn iter(&self) -> impl Iterator<Item = &EventFormat> {
         self.by_id.values().map(|&at| &*self.events[at])
+    }
+
+    /// The bytes that an event of each id takes at least; `u16::MAX` for an id without a format.
+    pub(crate) fn least(&self) -> Vec<u16> {
+        let mut least = vec![u16::MAX; 1 << 16];
+        for event in self.iter() {
+            // The tracers' own events have arrays that are shorter than declared.
+            let fields = event.fields.iter().filter(|_| event.system != "ftrace");
+            let size = fields.map(|field| field.offset + field.size).max().unwrap_or(0);
+            least[usize::from(event.id)] = u16::try_from(size).unwrap_or(0);
+        }
+        least
     }
 
     /// Number of events.

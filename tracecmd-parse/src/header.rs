@@ -7,7 +7,7 @@ use crate::bytes::{Endian, Walk, quote, text};
 use crate::compress::Compression;
 use crate::error::Error;
 use crate::format::Formats;
-use crate::meta::Meta;
+use crate::meta::{Gap, Meta};
 use crate::page::PageLayout;
 use crate::source::Source;
 
@@ -85,6 +85,14 @@ pub(crate) fn read_initial(source: &Source) -> Result<Initial, Error> {
     })
 }
 
+/// The version in the first bytes of a file, 0 if there is none.
+pub(crate) fn version_of(source: &Source) -> u32 {
+    let mut first = [0; 18];
+    let n = source.read_at(0, &mut first).unwrap_or(0);
+    let digits = first[..n].strip_prefix(MAGIC).unwrap_or(&[]).split(|&byte| byte == 0).next();
+    digits.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok()).unwrap_or(0)
+}
+
 fn check_magic(source: &Source) -> Result<(), Error> {
     if source.len() == 0 {
         return Err(Error::Empty);
@@ -122,18 +130,13 @@ fn read_compression(walk: &mut Walk<'_>) -> Result<(Compression, String), Error>
         "none" => Compression::None,
         "zlib" => Compression::Zlib,
         "zstd" => Compression::Zstd,
-        _ => {
-            return Err(Error::Unsupported {
-                what: format!("compression {name:?}"),
-                hint: "'trace-cmd convert --compression none' makes a file that it reads",
-            });
-        }
+        _ => return Err(Error::Compression { found: format!("{name:?}") }),
     };
     Ok((method, version))
 }
 
 /// `header_page` and `header_event`: how pages look.
-pub(crate) fn read_header_info(walk: &mut Walk<'_>, page_size: u32) -> Result<PageLayout, Error> {
+pub(crate) fn read_header_info(walk: &mut Walk<'_>, meta: &mut Meta) -> Result<PageLayout, Error> {
     walk.expect(b"header_page\0", "header_page section")?;
     let size = walk.u64("header_page size")?;
     let offset = walk.offset();
@@ -141,11 +144,21 @@ pub(crate) fn read_header_info(walk: &mut Walk<'_>, page_size: u32) -> Result<Pa
     walk.expect(b"header_event\0", "header_event section")?;
     let size = walk.u64("header_event size")?;
     walk.skip(size, "header_event text")?;
-    page_layout(&page, offset, page_size, walk.endian())
+    let (layout, told) = page_layout(&page, offset, meta.page_size, walk.endian())?;
+    if told != layout.page_size {
+        meta.gaps.push(other_page_size(None, offset, layout.page_size, told));
+    }
+    Ok(layout)
 }
 
-/// Offsets and sizes from the text of `header_page`.
-fn page_layout(page: &str, at: u64, page_size: u32, endian: Endian) -> Result<PageLayout, Error> {
+/// Two sizes of a page in one file: one is wrong, or a buffer was given another (since 6.8).
+pub(crate) fn other_page_size(buffer: Option<&str>, offset: u64, used: u32, other: u32) -> Gap {
+    let what = format!("pages are read with {used} bytes each, header_page has {other}: events may be missing");
+    Gap { buffer: buffer.map(str::to_string), cpu: None, offset, bytes: None, what }
+}
+
+/// Offsets and sizes from the text of `header_page`, and the size of a page that follows from it.
+fn page_layout(page: &str, at: u64, page_size: u32, endian: Endian) -> Result<(PageLayout, u32), Error> {
     if page.trim().is_empty() {
         return Err(Error::Unsupported {
             what: "no header_page text (a kernel before 2.6.31)".into(),
@@ -179,7 +192,8 @@ fn page_layout(page: &str, at: u64, page_size: u32, endian: Endian) -> Result<Pa
     must("commit offset", get("commit", "offset")?, &[8])?;
     let commit_size = must("commit size", get("commit", "size")?, &[4, 8])?;
     let data_offset = must("data offset", get("data", "offset")?, &[8 + commit_size])?;
-    Ok(PageLayout { endian, page_size, commit_size, data_offset })
+    let told = get("data", "size")?.saturating_add(data_offset);
+    Ok((PageLayout { endian, page_size, commit_size, data_offset }, told))
 }
 
 /// Formats of the `ftrace` system.

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Chain, Cursor, Read};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
@@ -11,6 +12,7 @@ use ruzstd::decoding::StreamingDecoder;
 use crate::error::Error;
 use crate::reader::{TraceFile, TraceReader};
 use crate::text::TextTrace;
+use crate::tracecmd::{self, TraceCmd};
 
 /// A stream of bytes that can be handed to another thread.
 pub(crate) type Bytes = Box<dyn Read + Send>;
@@ -32,6 +34,8 @@ pub enum AnyTrace {
     Dat(Box<TraceFile>),
     /// Text.
     Text(Box<TextTrace>),
+    /// A trace.dat of a version or a compression that the native reader does not know, read by trace-cmd's library.
+    Library(Box<TraceCmd>),
 }
 
 impl AnyTrace {
@@ -40,6 +44,7 @@ impl AnyTrace {
         match self {
             AnyTrace::Dat(trace) => &**trace,
             AnyTrace::Text(trace) => &**trace,
+            AnyTrace::Library(trace) => &**trace,
         }
     }
 }
@@ -57,8 +62,12 @@ enum Walks {
 /// Text is read as it comes; out of a pipe it can be walked once ([`Error::ReadOnce`]). A trace.dat out of a pipe or a
 /// packed file is written to a temporary file first, as it cannot be read from front to back.
 ///
+/// A trace.dat of a version or a compression that the native reader does not know goes to trace-cmd's library, if this
+/// program is prepared for it ([`crate::tracecmd::serve_if_asked`]); [`crate::Meta::notes`] says so.
+///
 /// # Errors
-/// [`Error::InFile`] with what is wrong, and what the input looks like if it is no trace.
+/// [`Error::InFile`] with what is wrong, and what the input looks like if it is no trace; [`Error::NoReader`] where the
+/// library cannot read the file either.
 pub fn open_any(path: impl AsRef<Path>) -> Result<AnyTrace, Error> {
     open_input(path.as_ref(), Walks::Once)
 }
@@ -96,7 +105,7 @@ fn open(path: &Path, walks: Walks) -> Result<AnyTrace, Error> {
     let n = read_up_to(&mut File::open(path)?, &mut first)?;
     // An empty file and one that was cut inside the magic are the native reader's to explain.
     if TRACE_DAT.starts_with(&first[..n]) {
-        return TraceFile::open(path).map(|trace| AnyTrace::Dat(Box::new(trace)));
+        return TraceFile::open(path).map(|trace| AnyTrace::Dat(Box::new(trace))).or_else(|error| library(error, path));
     }
     let (stream, is_dat) = unpack(Box::new(File::open(path)?))?;
     match is_dat {
@@ -116,7 +125,33 @@ fn from_stream(stream: Bytes, walks: Walks) -> Result<AnyTrace, Error> {
 
 /// Writes a trace.dat to a file without a name and opens that.
 fn spool(stream: Bytes) -> Result<AnyTrace, Error> {
-    TraceFile::from_file(nameless(stream)?).map(|trace| AnyTrace::Dat(Box::new(trace)))
+    let file = nameless(stream)?;
+    match TraceFile::from_file(file.try_clone()?) {
+        Ok(trace) => Ok(AnyTrace::Dat(Box::new(trace))),
+        Err(error) => {
+            // Another process finds a file without a name here, as long as this one has it open.
+            let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+            let trace = library(error, Path::new(&path))?;
+            Ok(match trace {
+                AnyTrace::Library(trace) => AnyTrace::Library(Box::new(trace.keeping(file))),
+                other => other,
+            })
+        }
+    }
+}
+
+/// Asks trace-cmd's library about what the native reader does not know; every other error stays what it is.
+fn library(native: Error, path: &Path) -> Result<AnyTrace, Error> {
+    let unknown = matches!(native.inner(), Error::Version { .. } | Error::Compression { .. });
+    if !unknown || !tracecmd::prepared() {
+        return Err(native);
+    }
+    match TraceCmd::open(path) {
+        Ok(trace) => Ok(AnyTrace::Library(Box::new(trace.instead_of(native.inner())))),
+        Err(library) => {
+            Err(Error::NoReader { native: Box::new(native.unnamed()), library: Box::new(library.unnamed()) })
+        }
+    }
 }
 
 fn nameless(mut stream: Bytes) -> io::Result<File> {

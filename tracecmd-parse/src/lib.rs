@@ -78,6 +78,7 @@
 
 mod bytes;
 mod compress;
+mod cover;
 mod cursor;
 mod error;
 mod field;
@@ -86,6 +87,7 @@ mod format;
 mod header;
 mod input;
 mod meta;
+mod option_check;
 mod options;
 pub mod page;
 mod reader;

@@ -86,6 +86,19 @@ impl Meta {
         )
     }
 
+    /// Whether the recorded kernel zeroes what is behind the events of a page.
+    ///
+    /// **Source**: `ring_buffer_read_page()`, kernel/trace/ring_buffer.c; since 6.10 a ring buffer can be mapped, which
+    /// shows what was there before.
+    pub(crate) fn zeroes_pages(&self) -> bool {
+        let mut numbers = self.kernel_release().unwrap_or("").split('.').map(|part| part.parse::<u32>().ok());
+        match (numbers.next().flatten(), numbers.next().flatten()) {
+            (Some(major), Some(minor)) => (major, minor) < (6, 10),
+            // Those who did not store it recorded before.
+            _ => true,
+        }
+    }
+
     /// The buffer of that name; the top one is `""`.
     pub fn buffer(&self, name: &str) -> Option<&Buffer> {
         self.buffers.iter().find(|b| b.name == name)

@@ -7,6 +7,7 @@
 use crate::bytes::{Endian, Walk, text};
 use crate::error::Error;
 use crate::meta::{Meta, OptionSeen};
+use crate::option_check;
 use crate::time::{TimeShift, TscToNs};
 
 pub(crate) const DONE: u16 = 0;
@@ -21,7 +22,7 @@ pub(crate) const PRINTK: u16 = 20;
 pub(crate) const CMDLINES: u16 = 21;
 pub(crate) const BUFFER_TEXT: u16 = 22;
 
-const DATE: u16 = 1;
+pub(crate) const DATE: u16 = 1;
 pub(crate) const CPUSTAT: u16 = 2;
 pub(crate) const UNAME: u16 = 5;
 pub(crate) const OFFSET: u16 = 7;
@@ -98,14 +99,15 @@ pub(crate) fn next(walk: &mut Walk<'_>, v6: bool) -> Result<Opt, Error> {
     Ok(Opt { id, offset, data: walk.take(u64::from(size), "option data")? })
 }
 
+/// What the number means, if it is known.
+pub(crate) fn name(id: u16) -> Option<&'static str> {
+    NAMES.iter().find(|(known, _)| *known == id).map(|(_, name)| *name)
+}
+
 /// Notes that the option is there.
 pub(crate) fn note(meta: &mut Meta, opt: &Opt) {
-    meta.options.push(OptionSeen {
-        id: opt.id,
-        name: NAMES.iter().find(|(id, _)| *id == opt.id).map(|(_, n)| *n),
-        size: opt.data.len() as u32,
-        offset: opt.offset,
-    });
+    option_check::check(meta, opt);
+    meta.options.push(OptionSeen { id: opt.id, name: name(opt.id), size: opt.data.len() as u32, offset: opt.offset });
 }
 
 /// Notes the option, and takes what does not depend on the version.

@@ -67,7 +67,7 @@ pub struct PageWalk {
     ts: u64,
     next: u32,
     end: u32,
-    /// The committed bytes reach beyond what is there.
+    /// The bytes are fewer than a page.
     cut: bool,
 }
 
@@ -92,6 +92,9 @@ impl PageWalk {
         let ts = layout.endian.u64(page, 0).ok_or("page ends inside its time stamp")?;
         let commit =
             layout.endian.uint(page, 8, layout.commit_size as usize).ok_or("page ends inside its commit word")?;
+        if commit & !(COMMIT_MASK | MISSED_EVENTS | MISSED_STORED) != 0 {
+            return Err("commit word has bits that have no meaning");
+        }
         let size = commit & COMMIT_MASK;
         if size > u64::from(layout.page_size.saturating_sub(layout.data_offset)) {
             return Err("committed size is larger than the page");
@@ -104,8 +107,17 @@ impl PageWalk {
                 None
             },
         });
-        let walk = PageWalk { ts, next: layout.data_offset, end: end.min(page.len()) as u32, cut: end > page.len() };
+        // A page that is not whole may have lost more than its committed bytes: what is behind it, if the size is wrong.
+        let cut = page.len() < layout.page_size as usize;
+        let walk = PageWalk { ts, next: layout.data_offset, end: end.min(page.len()) as u32, cut };
         Ok((walk, missed))
+    }
+
+    /// The bytes of a new page behind the committed ones and the number of lost events.
+    pub(crate) fn behind<'a>(&self, page: &'a [u8], layout: &PageLayout, missed: Option<Missed>) -> &'a [u8] {
+        let stored = missed.is_some_and(|missed| missed.count.is_some());
+        let from = self.end as usize + if stored { layout.commit_size as usize } else { 0 };
+        page.get(from..).unwrap_or(&[])
     }
 
     /// The time of the last event, or of the page before its first one.
@@ -196,13 +208,13 @@ impl PageWalk {
 
     fn finish(&mut self, at: u32) -> Step {
         if self.cut {
-            return self.broken(at, "the file ends inside this page");
+            return self.broken(at, "the data end inside this page");
         }
         Step::End
     }
 
     fn broken(&mut self, at: u32, why: &'static str) -> Step {
-        let why = if self.cut { "the file ends inside this page" } else { why };
+        let why = if self.cut { "the data end inside this page" } else { why };
         self.next = self.end;
         self.cut = false;
         Step::Damaged { at, why }
@@ -342,7 +354,7 @@ mod tests {
     fn a_page_that_is_cut_gives_its_whole_events_and_says_so() {
         let whole = page(0, 16, &[event(1, 1), 0, event(1, 1), 0]);
         let found = steps(&whole[..30], &LITTLE);
-        let why = "the file ends inside this page";
+        let why = "the data end inside this page";
         assert_eq!(found, [Step::Event { ts: 1, at: 20, len: 4 }, Step::Damaged { at: 24, why }]);
         assert!(PageWalk::new(&whole[..15], &LITTLE).is_err());
     }

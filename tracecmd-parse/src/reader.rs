@@ -165,6 +165,8 @@ impl TraceFile {
             layout: buffer.layout,
             times: TimeMap::new(&self.meta),
             type_at,
+            least: self.formats.least(),
+            zeroed: self.meta.zeroes_pages(),
             decompressor: Decompressor::new(self.meta.compression),
             packed: Vec::new(),
             block_bytes: 0,

@@ -20,9 +20,9 @@ const SECTION_TIMES: u64 = 256;
 pub(crate) struct Section {
     pub(crate) compressed: bool,
     /// Where its data are.
-    data: u64,
+    pub(crate) data: u64,
     /// Bytes of them in the file.
-    size: u64,
+    pub(crate) size: u64,
 }
 
 /// Reads sections of one file.

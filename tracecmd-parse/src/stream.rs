@@ -4,7 +4,7 @@
 use crate::compress::Decompressor;
 use crate::error::Error;
 use crate::meta::{CpuData, Gap};
-use crate::page::{PageLayout, PageWalk, Step};
+use crate::page::{Missed, PageLayout, PageWalk, Step};
 use crate::source::Source;
 use crate::time::TimeMap;
 
@@ -17,6 +17,8 @@ const CHUNK_MIN_LIMIT: u64 = 1 << 20;
 const PACKED_MORE: u64 = 1024;
 /// Blocks of all CPUs together; a real file stays far below.
 const BLOCKS_BUDGET: u64 = 512 << 20;
+/// A chunk list's count, which some writers include in its size.
+const COUNT_BYTES: u64 = 4;
 /// Gaps that are described; more are counted.
 const GAPS_MAX: usize = 1000;
 
@@ -26,6 +28,10 @@ pub(crate) struct Shared<'a> {
     pub(crate) layout: PageLayout,
     pub(crate) times: TimeMap,
     pub(crate) type_at: usize,
+    /// By event id: the bytes that an event takes at least, `u16::MAX` without a format; 0 once it was told.
+    pub(crate) least: Vec<u16>,
+    /// Bytes of a page behind its events are zero.
+    pub(crate) zeroed: bool,
     pub(crate) decompressor: Decompressor,
     pub(crate) packed: Vec<u8>,
     /// Bytes of all blocks.
@@ -139,6 +145,9 @@ impl Stream {
                             return Ok(());
                         }
                     };
+                    if len < u32::from(shared.least[usize::from(id)]) {
+                        self.odd(shared, at, len, id);
+                    }
                     let ts = shared.times.ns(self.cpu, ts);
                     self.last_ts = ts;
                     self.head = Some(Head::Event { ts, at, len, id });
@@ -161,14 +170,42 @@ impl Stream {
         self.walk = None;
     }
 
+    /// Notes a gap, and gives a loss to be told.
     fn gap(&mut self, shared: &mut Shared<'_>, offset: u64, bytes: Option<u64>, what: String) {
+        self.note(shared, offset, bytes, what);
+        self.head = Some(Head::Lost { ts: self.last_ts, count: None });
+    }
+
+    fn note(&self, shared: &mut Shared<'_>, offset: u64, bytes: Option<u64>, what: String) {
         if shared.gaps.len() < GAPS_MAX {
             let buffer = Some(shared.buffer.clone());
             shared.gaps.push(Gap { buffer, cpu: Some(self.cpu), offset, bytes, what });
         } else {
             shared.more_gaps += 1;
         }
-        self.head = Some(Head::Lost { ts: self.last_ts, count: None });
+    }
+
+    /// Notes an event that does not fit its format, the first of its type; it is given as it is.
+    #[cold]
+    fn odd(&self, shared: &mut Shared<'_>, at: u32, len: u32, id: u16) {
+        let least = std::mem::take(&mut shared.least[usize::from(id)]);
+        let what = match least {
+            u16::MAX => format!("event of type {id}, which has no format"),
+            _ => format!("event of type {id} has {len} bytes, its format {least}"),
+        };
+        self.note(shared, self.block_offset + self.page.start as u64 + u64::from(at), None, what);
+    }
+
+    /// Notes bytes behind the events of a page that no kernel leaves there.
+    fn unread(&self, shared: &mut Shared<'_>, walk: &PageWalk, missed: Option<Missed>) {
+        let page = &self.block[self.page.clone()];
+        let behind = walk.behind(page, &shared.layout, missed);
+        if !shared.zeroed || behind.iter().all(|&byte| byte == 0) {
+            return;
+        }
+        let offset = self.block_offset + (self.page.end - behind.len()) as u64;
+        let what = "bytes behind the events of a page are not zero: its committed size is wrong".to_string();
+        self.note(shared, offset, Some(behind.len() as u64), what);
     }
 
     /// Goes to the next page. `false` at the end of the buffer. Sets the head if
@@ -191,6 +228,7 @@ impl Stream {
         }
         match PageWalk::new(&self.block[self.page.clone()], &shared.layout) {
             Ok((walk, missed)) => {
+                self.unread(shared, &walk, missed);
                 let ts = shared.times.ns(self.cpu, walk.ts());
                 self.walk = Some(walk);
                 if let Some(missed) = missed {
@@ -208,6 +246,13 @@ impl Stream {
     fn next_block(&mut self, shared: &mut Shared<'_>) -> Result<bool, Error> {
         self.block.clear();
         match self.rest {
+            Rest::Chunks { offset, left: 0, end } if end.saturating_sub(offset) > COUNT_BYTES => {
+                self.rest = Rest::END;
+                let bytes = end - offset;
+                let what = "bytes behind the last chunk: the number of chunks is wrong".to_string();
+                self.gap(shared, offset, Some(bytes), what);
+                Ok(true)
+            }
             Rest::Plain { size: 0, .. } | Rest::Chunks { left: 0, .. } => Ok(false),
             Rest::Plain { offset, size } => self.plain_block(shared, offset, size),
             Rest::ChunkList { offset, size } => self.chunk_list(shared, offset, size),

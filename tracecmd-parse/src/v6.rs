@@ -4,10 +4,12 @@
 //! **Source**: trace-cmd.dat.v6(5).
 
 use crate::bytes::{Walk, quote, text};
+use crate::cover;
 use crate::error::Error;
 use crate::format::Formats;
 use crate::header::{self, Initial};
-use crate::meta::{Buffer, CpuData, Meta, Text};
+use crate::meta::{Buffer, CpuData, Gap, Meta, Text};
+use crate::option_check;
 use crate::options;
 use crate::page::PageLayout;
 use crate::source::Source;
@@ -25,7 +27,7 @@ pub(crate) fn read(source: &Source, initial: Initial) -> Result<(Meta, Formats),
     let Initial { mut meta, end } = initial;
     let mut formats = Formats::new(meta.endian);
     let mut walk = Walk::file(source, end, source.len(), meta.endian);
-    let layout = header::read_header_info(&mut walk, meta.page_size)?;
+    let layout = header::read_header_info(&mut walk, &mut meta)?;
     header::read_ftrace_formats(&mut walk, &mut formats)?;
     header::read_event_formats(&mut walk, &mut formats)?;
     meta.kallsyms = text_at(&mut walk, "kallsyms")?;
@@ -45,6 +47,7 @@ pub(crate) fn read(source: &Source, initial: Initial) -> Result<(Meta, Formats),
     }
     check_mark(&mark, offset)?;
     let table = cpu_table(&mut walk, cpus)?;
+    let start = walk.offset();
     if clock_follows && let Some(clock) = read_clock(&mut walk) {
         meta.clock = Some(clock);
     }
@@ -65,11 +68,27 @@ pub(crate) fn read(source: &Source, initial: Initial) -> Result<(Meta, Formats),
             limit: source.len(),
         });
     }
+    let mut pieces = Vec::new();
     for instance in instances {
+        pieces.push((instance.offset, instance.offset.saturating_add(10 + 16 * u64::from(instance.cpus))));
         let buffer = read_instance(source, &meta, instance, layout, clock_follows)?;
         meta.buffers.push(buffer);
     }
+    for data in meta.buffers.iter().flat_map(|buffer| &buffer.cpus) {
+        pieces.push((data.offset, data.offset.saturating_add(data.size)));
+    }
+    meta.gaps.extend(cover::holes(pieces, start, source.len(), meta.page_size, None));
+    let placed: Vec<Gap> = meta.buffers.iter().filter_map(|buffer| without_a_place(buffer, start)).collect();
+    meta.gaps.extend(placed);
+    option_check::check_cpus(&mut meta, None);
     Ok((meta, formats))
+}
+
+/// Whoever writes a table knows where each CPU's data are, also of one that has none.
+fn without_a_place(buffer: &Buffer, table: u64) -> Option<Gap> {
+    let data = buffer.cpus.iter().find(|data| data.offset == 0)?;
+    let what = "the table of CPU buffers has no place for this CPU: the number of CPUs is wrong".to_string();
+    Some(Gap { buffer: Some(buffer.name.clone()), cpu: Some(data.cpu), offset: table, bytes: None, what })
 }
 
 fn text_at(walk: &mut Walk<'_>, what: &'static str) -> Result<Option<Text>, Error> {

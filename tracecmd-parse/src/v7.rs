@@ -6,10 +6,12 @@
 use std::collections::BTreeSet;
 
 use crate::bytes::Walk;
+use crate::cover;
 use crate::error::Error;
 use crate::format::Formats;
 use crate::header::{self, Initial};
 use crate::meta::{Buffer, CpuData, Gap, Meta};
+use crate::option_check;
 use crate::options::{self, Opt};
 use crate::page::PageLayout;
 use crate::section::Sections;
@@ -49,6 +51,7 @@ pub(crate) fn read(source: &Source, initial: Initial) -> Result<(Meta, Formats),
     let Some(layout) = layout else {
         return Err(Error::invalid("options", first, "a HEADER_INFO option", "none"));
     };
+    let told_cpus = (meta.cpus > 0).then_some(meta.cpus);
     let mut text_only = false;
     for opt in &opts {
         match opt.id {
@@ -63,6 +66,7 @@ pub(crate) fn read(source: &Source, initial: Initial) -> Result<(Meta, Formats),
     if meta.buffers.is_empty() && text_only {
         return Err(options::latency_only());
     }
+    option_check::check_cpus(&mut meta, told_cpus);
     Ok((meta, formats))
 }
 
@@ -121,7 +125,7 @@ fn section_option(sections: &mut Sections<'_>, meta: &mut Meta, found: &mut Foun
         options::HEADER_INFO => {
             let (bytes, at) = load("HEADER_INFO section")?;
             let mut walk = Walk::memory(&bytes, at, endian);
-            found.layout = Some(header::read_header_info(&mut walk, meta.page_size)?);
+            found.layout = Some(header::read_header_info(&mut walk, meta)?);
         }
         options::FTRACE_EVENTS => {
             let (bytes, at) = load("FTRACE_EVENTS section")?;
@@ -181,7 +185,18 @@ fn read_buffer(sections: &Sections<'_>, meta: &mut Meta, layout: PageLayout, opt
     };
     let count = walk.u32("number of CPUs of a buffer")?;
     let cpus = cpu_table(&mut walk, count)?;
+    if walk.left() > 0 {
+        let what = "option of a buffer has more than its table of CPUs: the number of CPUs is wrong".to_string();
+        let (offset, bytes) = (walk.offset(), Some(walk.left()));
+        meta.gaps.push(Gap { buffer: Some(name.clone()), cpu: None, offset, bytes, what });
+    }
     let section = sections.header(at, options::BUFFER, "BUFFER section")?;
+    let pieces = cpus.iter().map(|data| (data.offset, data.offset.saturating_add(data.size))).collect();
+    let end = section.data.saturating_add(section.size);
+    meta.gaps.extend(cover::holes(pieces, section.data, end, page_size, Some(&name)));
+    if page_size != layout.page_size {
+        meta.gaps.push(header::other_page_size(Some(&name), opt.offset, page_size, layout.page_size));
+    }
     let clock = (!clock.is_empty()).then_some(clock);
     if name.is_empty() && meta.clock.is_none() {
         meta.clock.clone_from(&clock);

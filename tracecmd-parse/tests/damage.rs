@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use common::random::Random;
+use common::structure::{Kind, structure};
 use tracecmd_parse::{Error, Item, Select, Summary, TraceFile, TraceReader};
 
 /// Time, id and a sum of the bytes of each event, by CPU.
@@ -132,5 +133,59 @@ fn a_file_that_shrinks_while_it_is_read_is_told() {
         // A gap, or (inside a chunk that was there a moment ago) an error.
         assert!(told().unwrap_or(true), "{}", path.display());
         std::fs::remove_file(&copy).unwrap();
+    }
+}
+
+/// How many structural changes of each recording: all of them with `DAMAGE=full`.
+fn rounds(full: usize) -> usize {
+    if std::env::var_os("DAMAGE").is_some_and(|how| how == "full") { full } else { full / 10 }
+}
+
+/// What a file says besides its events, as far as a number in it can change it.
+fn says(trace: &TraceFile) -> String {
+    let meta = trace.meta();
+    let formats: Vec<_> = trace.formats().iter().collect();
+    let options: Vec<_> = meta.options.iter().map(|option| option.id).collect();
+    format!("{} {:?} {:?} {:?} {options:?} {formats:?}", meta.cpus, meta.clock, meta.uname, meta.comms)
+}
+
+/// A length, an offset, a count or an id that is not what it was: refused, told, or of no consequence.
+#[test]
+fn structural_changes_are_told() {
+    let structural = [Kind::Length, Kind::Offset, Kind::Count, Kind::Id];
+    for path in samples() {
+        let whole = std::fs::read(&path).unwrap();
+        let structure = structure(&whole).unwrap();
+        let (all, _) = read(whole.clone()).unwrap();
+        let said = says(&TraceFile::from_bytes(whole.clone()).unwrap());
+        let mut random = Random(5);
+        let mut outcomes: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut silent = Vec::new();
+        for _ in 0..rounds(500) {
+            let mut bytes = whole.clone();
+            let place = structure.pick(&mut random, &structural).unwrap();
+            structure.damage(&mut bytes, place, &mut random);
+            let values = (structure.number(&whole, place), structure.number(&bytes, place));
+            let other_event = |trace: &TraceFile| {
+                let id = values.1.and_then(|value| u16::try_from(value).ok());
+                (place.kind, place.of) == (Kind::Id, "event")
+                    && id.is_some_and(|id| trace.formats().by_id(id).is_some())
+            };
+            let outcome = match (read(bytes.clone()), TraceFile::from_bytes(bytes)) {
+                (Err(_), _) | (_, Err(_)) => "refused",
+                (Ok((_, summary)), _) if !summary.gaps.is_empty() => "a gap",
+                (Ok(_), Ok(trace)) if !trace.meta().notes.is_empty() => "a note",
+                (Ok((events, _)), Ok(trace)) if events == all && says(&trace) == said => "no consequence",
+                // As a changed comm: another event that is as long.
+                (Ok(_), Ok(trace)) if other_event(&trace) => "another event",
+                (Ok(_), Ok(trace)) => {
+                    silent.push(format!("{place:?} {values:?} {}", says(&trace) == said));
+                    "silent"
+                }
+            };
+            *outcomes.entry(outcome).or_default() += 1;
+        }
+        println!("{}: {outcomes:?}", path.display());
+        assert_eq!(silent, Vec::<String>::new(), "{}", path.display());
     }
 }

@@ -26,7 +26,7 @@ fn public(name: &str) -> Option<PathBuf> {
 fn text(path: &Path) -> TextTrace {
     match open_any(path).unwrap() {
         AnyTrace::Text(trace) => *trace,
-        AnyTrace::Dat(_) => panic!("{} is no text", path.display()),
+        _ => panic!("{} is no text", path.display()),
     }
 }
 
@@ -282,7 +282,7 @@ fn packed_and_in_pages() {
     for (name, bytes) in inputs {
         match open_bytes_kept(&bytes).1 {
             AnyTrace::Text(trace) => assert_eq!(raw(&*trace, 0), expected, "{name}"),
-            AnyTrace::Dat(_) => panic!("{name}"),
+            _ => panic!("{name}"),
         }
         let stream = TextTrace::from_stream(Box::new(Cursor::new(bytes))).unwrap();
         assert_eq!(raw(&stream, 0), expected, "{name} as a stream");

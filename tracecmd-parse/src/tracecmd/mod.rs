@@ -47,6 +47,11 @@ const ASKED: &str = "TRACECMD_PARSE_SERVE";
 /// Whether this program called [`serve_if_asked`].
 static PREPARED: AtomicBool = AtomicBool::new(false);
 
+/// Whether the running program can serve.
+pub(crate) fn prepared() -> bool {
+    PREPARED.load(Ordering::Relaxed)
+}
+
 /// Names of the C libraries, as `dlopen` takes them: a soname that the loader looks for, or a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Libraries {

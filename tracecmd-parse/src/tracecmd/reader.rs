@@ -18,9 +18,11 @@ use crate::cursor::{EventCursor, Item, Summary};
 use crate::error::Error;
 use crate::field::RawEvent;
 use crate::format::Formats;
+use crate::header;
 use crate::meta::{Buffer, Meta};
 use crate::page::PageLayout;
 use crate::reader::{Select, TraceFile, TraceReader};
+use crate::source::Source;
 
 use super::wire::{self, In, Opened, Sent};
 use super::{ASKED, Libraries, PREPARED, child};
@@ -62,6 +64,8 @@ pub struct TraceCmd {
     formats: Formats,
     /// The child that opened the file, for the first cursor.
     opened: Mutex<Option<Server>>,
+    /// A file without a name, which is there as long as it is open.
+    _kept: Option<File>,
 }
 
 impl TraceCmd {
@@ -82,6 +86,17 @@ impl TraceCmd {
         let path = path.as_ref();
         read(path, options).map_err(|error| in_file(path, error))
     }
+
+    /// Holds the file that `path` leads to.
+    pub(crate) fn keeping(self, file: File) -> TraceCmd {
+        TraceCmd { _kept: Some(file), ..self }
+    }
+
+    /// Notes why the native reader was not asked.
+    pub(crate) fn instead_of(mut self, native: &Error) -> TraceCmd {
+        self.meta.notes.push(format!("read by trace-cmd's library, which this reader cannot check: the file {native}"));
+        self
+    }
 }
 
 fn read(path: &Path, options: Options) -> Result<TraceCmd, Error> {
@@ -91,12 +106,12 @@ fn read(path: &Path, options: Options) -> Result<TraceCmd, Error> {
     let mut formats = Formats::new(told.endian);
     let meta = match TraceFile::open(path) {
         Ok(native) => native.meta().clone(),
-        Err(_) => told_meta(&told, file_size),
+        Err(_) => told_meta(&told, header::version_of(&Source::open(path)?), file_size),
     };
     for format in told.formats {
         formats.add_format(format);
     }
-    Ok(TraceCmd { path: path.to_path_buf(), options, meta, formats, opened: Mutex::new(Some(server)) })
+    Ok(TraceCmd { path: path.to_path_buf(), options, meta, formats, opened: Mutex::new(Some(server)), _kept: None })
 }
 
 impl TraceReader for TraceCmd {
@@ -191,6 +206,8 @@ impl Server {
             Ok(Some(kind)) => Ok(kind),
             Ok(None) => Err(self.gone()),
             Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {
+                // It hangs: there is nothing to wait for when this is dropped.
+                let _ = self.child.kill();
                 Err(tracecmd(format!("said nothing for {} s", self.patience.as_secs())))
             }
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => Err(self.gone()),
@@ -352,7 +369,7 @@ impl EventCursor for Cursor<'_> {
 }
 
 /// What the library tells of a file that the native reader cannot read.
-fn told_meta(told: &Opened, file_size: u64) -> Meta {
+fn told_meta(told: &Opened, version: u32, file_size: u64) -> Meta {
     let layout = PageLayout {
         endian: told.endian,
         page_size: told.page_size,
@@ -361,7 +378,7 @@ fn told_meta(told: &Opened, file_size: u64) -> Meta {
     };
     let names = std::iter::once(String::new()).chain(told.instances.iter().cloned());
     Meta {
-        version: 0,
+        version,
         endian: told.endian,
         long_size: u8::try_from(told.long_size).unwrap_or(0),
         page_size: told.page_size,

@@ -388,7 +388,11 @@ impl<W: Write + Seek> TraceWriter<W> {
             return Ok(());
         };
         if self.shape.version == 6 {
-            for (cpu, offset, size) in buffer.cpus {
+            // A CPU without data has a place, too.
+            let here = self.out.pos();
+            let empty = (0..self.cpus).filter(|cpu| buffer.cpus.iter().all(|(c, _, _)| c != cpu));
+            let all: Vec<_> = buffer.cpus.iter().copied().chain(empty.map(|cpu| (cpu, here, 0))).collect();
+            for (cpu, offset, size) in all {
                 let at = buffer.table + 16 * u64::from(cpu);
                 self.out.patch_u64(at, offset)?;
                 self.out.patch_u64(at + 8, size)?;

@@ -4,6 +4,7 @@
 
 pub mod model;
 pub mod random;
+pub mod structure;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
