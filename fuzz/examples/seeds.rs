@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Writes the seeds of the fuzz targets anew: `cargo run --manifest-path fuzz/Cargo.toml --example seeds`.
 //!
-//! `wakeup`: cases of a fixed seed, short and long. `trace_reader`: a small file of each shape that is written. The canary
-//! has none: it is caught from nothing. Those of `topology` are samples of tests/topologies and a small tar made by hand.
+//! `wakeup`: cases of a fixed seed, short and long. `trace_reader`: a small file of each shape that is written.
+//! `text_reader` has files made by hand and by `trace-cmd report`, which stay as they are; those of `topology` are samples
+//! of tests/topologies and a small tar made by hand. The canary has none: it is caught from nothing.
 
 use std::fs;
 use std::io::Cursor;
 use std::path::Path;
 
 use sisdiff::fuzz_loop;
+use sisdiff_fuzz::random::Random;
+use sisdiff_fuzz::{model, trace_mutator};
 use tracecmd_parse::write::{Shape, TraceWriter};
 use tracecmd_parse::{Compression, Endian};
-
-#[path = "../../tracecmd-parse/tests/common/model.rs"]
-#[allow(dead_code)]
-mod model;
-#[path = "../../tracecmd-parse/tests/common/random.rs"]
-#[allow(dead_code)]
-mod random;
 
 type Error = Box<dyn std::error::Error>;
 
@@ -39,6 +35,11 @@ fn main() -> Result<(), Error> {
     for (name, version, endian, long_size, compression) in shapes {
         let shape = Shape { version, endian, long_size, page_size: 512, compression };
         fs::write(folder.join(format!("{name}.dat")), trace(&shape)?)?;
+    }
+    // Made by the same hand as the fuzzer's own: options of every kind.
+    let mut random = Random(7);
+    for number in 0..8 {
+        fs::write(folder.join(format!("written-{number}.dat")), trace_mutator::write(&mut random)?)?;
     }
     Ok(())
 }

@@ -1,26 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The reader of trace.dat on any bytes: an error or events to the end, never a panic or a loop.
+//! The reader of trace.dat on any bytes: an error or events to the end, never a panic or a loop. What it reads without a
+//! gap is the same by CPU, written again, and (some files) read by trace-cmd's library in a child process.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use tracecmd_parse::{Error, Item, Select, TraceFile, TraceReader};
+use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
+use sisdiff_fuzz::{trace, trace_mutator};
 
-fuzz_target!(|bytes: &[u8]| {
-    let _ = read(bytes);
+fuzz_target!(init: tracecmd_parse::tracecmd::serve_if_asked(), |bytes: &[u8]| {
+    trace::check(bytes);
 });
 
-fn read(bytes: &[u8]) -> Result<(), Error> {
-    let trace = TraceFile::from_bytes(bytes.to_vec())?;
-    for buffer in &trace.meta().buffers {
-        let mut cursor = trace.cursor(&Select::buffer(&buffer.name))?;
-        while let Some(item) = cursor.next()? {
-            if let Item::Event(event) = item
-                && let Some(format) = trace.formats().of(&event)
-            {
-                let fields = format.fields.iter().filter_map(|field| format.field_ref(&field.name).ok());
-                fields.for_each(|field| drop((field.text(&event), field.i64(&event))));
-            }
-        }
-    }
-    Ok(())
-}
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    trace_mutator::mutate(data, size, max_size, seed, fuzzer_mutate)
+});
