@@ -56,6 +56,11 @@ pub trait EventCursor {
 
     /// What was counted so far; complete after `next` gave `None`.
     fn summary(&self) -> Summary;
+
+    /// How many bytes of the file's events are still to be read, for telling how far a walk is; `None`: not known.
+    fn left(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// The cursor of the native reader: one stream for each CPU, and a heap of
@@ -172,5 +177,9 @@ impl EventCursor for Merge<'_> {
         summary.gaps.extend(self.shared.gaps.iter().cloned());
         summary.more_gaps = self.shared.more_gaps;
         summary
+    }
+
+    fn left(&self) -> Option<u64> {
+        Some(self.streams.iter().fold(0, |sum: u64, stream| sum.saturating_add(stream.left())))
     }
 }

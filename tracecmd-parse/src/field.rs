@@ -53,7 +53,20 @@ impl FieldRef {
     /// The value, not sign-extended. Fields of 1, 2, 4 and 8 bytes.
     #[inline]
     pub fn u64(&self, event: &RawEvent<'_>) -> Option<u64> {
+        // Mostly eight bytes are there, of which the field is a part.
+        if let (Some(word), 1 | 2 | 4 | 8) = (self.word(event.data), self.size) {
+            let others = 64 - 8 * self.size;
+            return Some(match self.endian {
+                Endian::Little => u64::from_le_bytes(*word) << others >> others,
+                Endian::Big => u64::from_be_bytes(*word) >> others,
+            });
+        }
         self.endian.uint(event.data, self.offset as usize, self.size as usize)
+    }
+
+    #[inline]
+    fn word<'a>(&self, data: &'a [u8]) -> Option<&'a [u8; 8]> {
+        data.get(self.offset as usize..)?.first_chunk()
     }
 
     /// The value, sign-extended if the format says that it is signed.
@@ -70,6 +83,7 @@ impl FieldRef {
     /// The bytes of the field: of a fixed array all of them, of `__data_loc` and
     /// `__rel_loc` fields those they point to, of an array without a size those
     /// up to the end of the event.
+    #[inline]
     pub fn bytes<'a>(&self, event: &RawEvent<'a>) -> Option<&'a [u8]> {
         let at = self.offset as usize;
         let (from, len) = match self.kind {
@@ -137,6 +151,20 @@ mod tests {
         let big = reference(2, false, FieldKind::Scalar, Endian::Big);
         assert_eq!(big.u64(&event(&data)), Some(0xfeff));
         assert_eq!(reference(3, false, FieldKind::Scalar, Endian::Big).u64(&event(&data)), None);
+    }
+
+    #[test]
+    fn a_number_reads_the_same_with_and_without_bytes_behind_it() {
+        let data: Vec<u8> = (0xf1..=0xff).collect();
+        for endian in [Endian::Little, Endian::Big] {
+            for size in 0..=9 {
+                let field = reference(size, false, FieldKind::Scalar, endian);
+                for len in 0..=data.len() {
+                    let plain = endian.uint(&data[..len], 4, size as usize);
+                    assert_eq!(field.u64(&event(&data[..len])), plain, "{endian:?}, {size} of {len} bytes");
+                }
+            }
+        }
     }
 
     #[test]

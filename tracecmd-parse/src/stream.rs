@@ -112,6 +112,15 @@ impl Stream {
         }
     }
 
+    /// Bytes of the file that were not read yet.
+    pub(crate) fn left(&self) -> u64 {
+        match self.rest {
+            Rest::Plain { size, .. } | Rest::ChunkList { size, .. } => size,
+            Rest::Chunks { left: 0, .. } => 0,
+            Rest::Chunks { offset, end, .. } => end.saturating_sub(offset),
+        }
+    }
+
     /// The bytes of the event at the head.
     #[inline]
     pub(crate) fn data(&self, at: u32, len: u32) -> &[u8] {
