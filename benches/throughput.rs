@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Events per second decoded, events per second through the machine, wakeups per second of each implementation in five
-//! states of a machine of two sockets, twenty cores each, two threads a core.
+//! Events per second decoded, events per second through the machine, events per second of a whole replay, wakeups per
+//! second of each implementation in five states of a machine of two sockets, twenty cores each, two threads a core.
 //!
 //! Single absolute figures mean nothing on a shared machine: compare ratios within one run.
 
@@ -12,6 +12,9 @@ use divan::counter::ItemsCount;
 use sisdiff::fair::{Implementation, Model, RELEASES};
 use sisdiff::machine::{Machine, MachineConfig, Notice, Provenance, State, TaskId};
 use sisdiff::replay::recording::{ReaderKind, Source};
+use sisdiff::replay::run::{Job, Progress, replay};
+use sisdiff::replay::{Filter, Options};
+use sisdiff::report::decisions;
 use sisdiff::topology::{TopologySource, load};
 use sisdiff::trace::Event;
 use sisdiff::units::{Comm, Cpu, Pid};
@@ -27,10 +30,14 @@ fn recording() -> Source {
     Source::open(path, None, ReaderKind::Native).expect("a recording of the project")
 }
 
+fn events(source: &Source) -> u64 {
+    source.walk(|_| true, |_, _| {}).expect("a recording of the project").summary.events
+}
+
 #[divan::bench]
 fn decode_events(bencher: Bencher) {
     let source = recording();
-    bencher.counter(ItemsCount::new(source.summary.events)).bench(|| {
+    bencher.counter(ItemsCount::new(events(&source))).bench(|| {
         let mut wakings = 0u64;
         source
             .walk(
@@ -38,7 +45,7 @@ fn decode_events(bencher: Bencher) {
                     wakings += u64::from(event.pid == Pid::SWAPPER);
                     true
                 },
-                |_| {},
+                |_, _| {},
             )
             .expect("it was read before");
         wakings
@@ -55,7 +62,7 @@ fn machine_events(bencher: Bencher) {
                 events.push(event.clone());
                 true
             },
-            |_| {},
+            |_, _| {},
         )
         .expect("it was read before");
     let beside = TopologySource::beside(source.path()).expect("the topology beside the recording");
@@ -69,6 +76,34 @@ fn machine_events(bencher: Bencher) {
             });
         }
         decisions
+    });
+}
+
+struct Silent;
+
+impl Progress for Silent {
+    fn at(&self, _file: &Path, _events: u64, _all: u64) {}
+}
+
+/// From the file to the sums, with two implementations and the recorded kernel's model.
+#[divan::bench]
+fn end_to_end(bencher: Bencher) {
+    let source = recording();
+    let spec = |name: &str| name.parse().expect("a spec");
+    let options = Options {
+        topology: None,
+        baseline: spec("v5.11"),
+        patched: vec![spec("v5.11+mel-v2")],
+        ignore_probes: false,
+        assume_sync: false,
+        hz: None,
+        scan_cost_ns: 50,
+        buffer: None,
+        reader: ReaderKind::Native,
+    };
+    let job = Job { options: &options, filter: &|_| Filter::default(), filters: &[], progress: &Silent };
+    bencher.counter(ItemsCount::new(events(&source))).bench(|| {
+        replay(&[source.path().to_owned()], &job, Some(1), decisions::line, None).expect("it was replayed before")
     });
 }
 

@@ -86,8 +86,14 @@ impl Comm {
     /// The first 16 bytes of `bytes`, cut at the first zero.
     pub fn new(bytes: &[u8]) -> Self {
         let mut comm = [0; 16];
-        for (to, from) in comm.iter_mut().zip(bytes.iter().take_while(|&&b| b != 0)) {
-            *to = *from;
+        let len = bytes.len().min(16);
+        comm[..len].copy_from_slice(&bytes[..len]);
+        let word = u128::from_le_bytes(comm);
+        // The lowest set bit is in the first zero byte (those above it may be wrong).
+        const ONES: u128 = u128::from_le_bytes([1; 16]);
+        let zeroes = word.wrapping_sub(ONES) & !word & (ONES << 7);
+        if zeroes != 0 {
+            comm = (word & ((1 << (zeroes.trailing_zeros() - 7)) - 1)).to_le_bytes();
         }
         Self(comm)
     }

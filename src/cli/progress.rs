@@ -58,6 +58,10 @@ impl Progress for Bars {
             }
             bar.with_message(name(file))
         });
+        if all > 0 {
+            // An estimate that becomes better.
+            bar.set_length(all);
+        }
         bar.set_position(events);
         if all > 0 && events >= all {
             bar.finish_and_clear();

@@ -166,7 +166,7 @@ pub struct Decision {
     pub mask_ops: u32,
     /// SIS counters.
     pub sis: SisCounters,
-    /// Kinds of input that the walk read.
+    /// Kinds of input that the walk read. It would have been the same with other values of any kind that is not here.
     pub read: Inputs,
     /// Of those, what was derived, assumed, unknown.
     pub leaned_on: Provenance,
@@ -177,6 +177,12 @@ pub struct Decision {
 }
 
 impl Decision {
+    /// Whether both put the task on the same CPU.
+    #[inline]
+    pub fn is_same_choice(&self, other: &Self) -> bool {
+        self.class_cpu == other.class_cpu && self.final_cpu == other.final_cpu
+    }
+
     /// Whether the class answered with a CPU that the wakee may not use: a wrong decision.
     pub fn is_outside(&self, cpus_ptr: &crate::cpumask::Cpumask) -> bool {
         !cpus_ptr.test(self.class_cpu)

@@ -41,6 +41,8 @@ pub(super) struct Books {
     pub(super) leaned_on: Provenance,
     pub(super) faults: u32,
     pub(super) writes: Writes,
+    /// What wake_wide() said, if it was asked.
+    pub(super) wide: Option<bool>,
 }
 
 impl<'a, R: Recorder> Env<'a, R> {
@@ -65,6 +67,7 @@ impl<'a, R: Recorder> Env<'a, R> {
             leaned_on: wakeup.known.of(Inputs::PREV_CPU),
             faults: 0,
             writes: Writes::default(),
+            wide: None,
         };
         Self { state, wakeup, hidden, features, patches, recorder, books }
     }

@@ -43,6 +43,17 @@ pub use crate::machine::{HiddenFact, Step};
 use crate::machine::{Inputs, State};
 use crate::wakeup::Wakeup;
 
+/// Whether what is open about a wakeup makes a difference to where it goes; `None`: it is not open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tried {
+    /// The sync flag alone.
+    pub sync: Option<bool>,
+    /// The wakee flips alone.
+    pub flips: Option<bool>,
+    /// The wakee flips, the sync flag being the other one.
+    pub both: bool,
+}
+
 /// The seam: everything the rest of sisdiff knows of an implementation.
 pub trait Implementation: Send {
     /// The name one would write in a mail: `v5.11+recent-used`.
@@ -73,6 +84,29 @@ pub trait Implementation: Send {
     /// flips that are assumed or unknown matter. `None`: they are known, or the implementation cannot be asked so.
     fn peek_wide(&mut self, _state: &State, _wakeup: &Wakeup) -> Option<[Decision; 2]> {
         None
+    }
+
+    /// [`Self::select_task_rq`], and what the same wakeup would have come to had it been synchronous or not, and wide or
+    /// not, as far as these are open.
+    fn select_and_try(
+        &mut self,
+        state: &State,
+        wakeup: &Wakeup,
+        is_sync_open: bool,
+        walk: Option<&mut Walk>,
+    ) -> (Decision, Tried) {
+        let flipped = Wakeup { sync: !wakeup.sync, ..*wakeup };
+        let other_sync = is_sync_open.then(|| self.peek(state, &flipped, None));
+        let wide = self.peek_wide(state, wakeup);
+        let both = if is_sync_open && wide.is_some() { self.peek_wide(state, &flipped) } else { None };
+        let decision = self.select_task_rq(state, wakeup, walk);
+        let matters = |others: &[Decision]| !others.iter().all(|other| other.is_same_choice(&decision));
+        let tried = Tried {
+            sync: other_sync.map(|other| matters(&[other])),
+            flips: wide.map(|wide| matters(&wide)),
+            both: both.is_some_and(|both| matters(&both)),
+        };
+        (decision, tried)
     }
 
     /// Its hidden state, where it can be shown: for checks that nothing changes that a decision does not declare.

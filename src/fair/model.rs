@@ -10,7 +10,7 @@ use crate::fair::release::Release;
 use crate::fair::remember::Before;
 use crate::fair::spec::ModelSpec;
 use crate::fair::walk::{Quiet, Recorder, Walk};
-use crate::fair::{Implementation, Step, v5_2, v5_10, v5_11, v6_1, v6_12, v7_3};
+use crate::fair::{Implementation, Step, Tried, v5_2, v5_10, v5_11, v6_1, v6_12, v7_3};
 use crate::machine::{Inputs, Provenance, State, TaskId};
 use crate::topology::Topology;
 use crate::units::Cpu;
@@ -24,6 +24,8 @@ pub struct Model {
     features: SchedFeat,
     /// What it keeps between calls.
     pub hidden: Hidden,
+    /// What wake_wide() said in the last call, if it was asked.
+    wide: Option<bool>,
 }
 
 /// What is asked of a release.
@@ -37,7 +39,7 @@ enum Call {
 impl Model {
     /// The model named `spec`, knowing nothing yet of the machine's past.
     pub fn new(spec: ModelSpec, topology: &Topology) -> Self {
-        Self { name: spec.to_string(), features: spec.features(), hidden: Hidden::new(topology), spec }
+        Self { name: spec.to_string(), features: spec.features(), hidden: Hidden::new(topology), spec, wide: None }
     }
 
     /// Its spec.
@@ -117,7 +119,10 @@ impl Model {
                 core
             }
         };
-        env.decide(class_cpu)
+        let wide = env.books.wide;
+        let decision = env.decide(class_cpu);
+        self.wide = wide;
+        decision
     }
 }
 
@@ -167,22 +172,87 @@ impl Implementation for Model {
     }
 
     fn peek_wide(&mut self, state: &State, wakeup: &Wakeup) -> Option<[Decision; 2]> {
-        let ids = [wakeup.p, wakeup.current];
-        let is_open = |id: &TaskId| {
-            self.hidden.tasks.get(id.index()).is_none_or(|task| !task.known.of(Inputs::WAKEE_FLIPS).is_known())
-        };
-        if wakeup.kind != WakeKind::Ttwu || !ids.iter().any(is_open) {
+        if !self.is_wide_open(wakeup) {
             return None;
         }
-        // Whatever record_wakee() adds or halves, these stay below and above what wake_wide() asks of any LLC.
-        Some([[0, 0], [1 << 12, 1 << 30]].map(|flips| {
-            let before = Before::of(&self.hidden, state, wakeup);
-            for (id, flips) in ids.into_iter().zip(flips) {
-                self.hidden.task_mut(id, state.tasks[id].task_cpu).wakee_flips = flips;
-            }
-            let decision = self.select_task_rq(state, wakeup, None);
+        let before = Before::of(&self.hidden, state, wakeup);
+        Some([false, true].map(|wide| {
+            let decision = self.select_wide(state, wakeup, wide);
             before.restore(&mut self.hidden);
             decision
         }))
+    }
+
+    /// Each other value is tried only where the walk that was made shows that it could matter: a walk that did not ask for
+    /// the sync flag, or for wake_wide(), goes the same way whatever they are.
+    fn select_and_try(
+        &mut self,
+        state: &State,
+        wakeup: &Wakeup,
+        is_sync_open: bool,
+        walk: Option<&mut Walk>,
+    ) -> (Decision, Tried) {
+        let is_wide_open = self.is_wide_open(wakeup);
+        if !is_sync_open && !is_wide_open {
+            return (self.select_task_rq(state, wakeup, walk), Tried::default());
+        }
+        // The call makes the entries of both tasks; what was before must have them, too.
+        for id in [wakeup.p, wakeup.current] {
+            self.hidden.task_mut(id, state.tasks[id].task_cpu);
+        }
+        let before = Before::of(&self.hidden, state, wakeup);
+        let decision = self.select_task_rq(state, wakeup, walk);
+        let asked = |decision: &Decision| is_sync_open && decision.read.contains(Inputs::SYNC);
+        let differs = |other: &Decision| !other.is_same_choice(&decision);
+        let other_wide = if is_wide_open { self.wide.map(|wide| !wide) } else { None };
+        let mut tried =
+            Tried { sync: is_sync_open.then_some(false), flips: is_wide_open.then_some(false), both: false };
+        if !asked(&decision) && other_wide.is_none() {
+            return (decision, tried);
+        }
+        let after = Before::of(&self.hidden, state, wakeup);
+        let flipped = Wakeup { sync: !wakeup.sync, ..*wakeup };
+        if asked(&decision) {
+            before.restore(&mut self.hidden);
+            let matters = differs(&self.select_task_rq(state, &flipped, None));
+            tried.sync = Some(matters);
+            // With wake_wide() as it is.
+            tried.both = is_wide_open && matters;
+        }
+        if let Some(wide) = other_wide {
+            before.restore(&mut self.hidden);
+            let other = self.select_wide(state, wakeup, wide);
+            tried.flips = Some(differs(&other));
+            if is_sync_open && !tried.both {
+                tried.both = if asked(&other) {
+                    before.restore(&mut self.hidden);
+                    differs(&self.select_wide(state, &flipped, wide))
+                } else {
+                    differs(&other)
+                };
+            }
+        }
+        after.restore(&mut self.hidden);
+        (decision, tried)
+    }
+}
+
+impl Model {
+    /// Whether the wakee flips that wake_wide() would ask for are assumed or unknown.
+    fn is_wide_open(&self, wakeup: &Wakeup) -> bool {
+        let is_open = |id: &TaskId| {
+            self.hidden.tasks.get(id.index()).is_none_or(|task| !task.known.of(Inputs::WAKEE_FLIPS).is_known())
+        };
+        wakeup.kind == WakeKind::Ttwu && [wakeup.p, wakeup.current].iter().any(is_open)
+    }
+
+    /// The call with wakee flips with which wake_wide() says `wide`.
+    fn select_wide(&mut self, state: &State, wakeup: &Wakeup, wide: bool) -> Decision {
+        // Whatever record_wakee() adds or halves, these stay below and above what wake_wide() asks of any LLC.
+        let flips = if wide { [1 << 12, 1 << 30] } else { [0, 0] };
+        for (id, flips) in [wakeup.p, wakeup.current].into_iter().zip(flips) {
+            self.hidden.task_mut(id, state.tasks[id].task_cpu).wakee_flips = flips;
+        }
+        self.select_task_rq(state, wakeup, None)
     }
 }

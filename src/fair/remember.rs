@@ -110,29 +110,36 @@ pub(crate) struct Before {
 impl Before {
     pub(crate) fn of(hidden: &Hidden, state: &State, w: &Wakeup) -> Self {
         let topology = &state.topology;
-        let shared = |id: Option<SharedId>| id.map(|id| (id, hidden.shared[id]));
+        let ids = [
+            topology.llc_shared(w.this_cpu),
+            topology.llc_shared(w.prev_cpu),
+            topology.balance_shared(w.this_cpu),
+            topology.balance_shared(w.prev_cpu),
+        ];
+        let mut shared = [None; 4];
+        for (at, id) in ids.into_iter().enumerate() {
+            // Mostly they are one and the same.
+            if !ids[..at].contains(&id) {
+                shared[at] = id.map(|id| (id, hidden.shared[id]));
+            }
+        }
         Self {
             nr_tasks: hidden.tasks.len(),
             tasks: [w.p, w.current].map(|id| hidden.tasks.get(id.index()).map(|task| (id, *task))),
             cpu: (w.this_cpu, hidden.cpus[w.this_cpu.index()]),
-            shared: [
-                shared(topology.llc_shared(w.this_cpu)),
-                shared(topology.llc_shared(w.prev_cpu)),
-                shared(topology.balance_shared(w.this_cpu)),
-                shared(topology.balance_shared(w.prev_cpu)),
-            ],
+            shared,
             clock: hidden.clock,
         }
     }
 
-    pub(crate) fn restore(self, hidden: &mut Hidden) {
+    pub(crate) fn restore(&self, hidden: &mut Hidden) {
         hidden.tasks.truncate(self.nr_tasks);
-        for (id, task) in self.tasks.into_iter().flatten() {
-            hidden.tasks[id.index()] = task;
+        for (id, task) in self.tasks.iter().flatten() {
+            hidden.tasks[id.index()] = *task;
         }
         hidden.cpus[self.cpu.0.index()] = self.cpu.1;
-        for (id, shared) in self.shared.into_iter().flatten() {
-            hidden.shared[id] = shared;
+        for (id, shared) in self.shared.iter().flatten() {
+            hidden.shared[*id] = *shared;
         }
         hidden.clock = self.clock;
     }

@@ -49,6 +49,7 @@ pub fn wake_wide<R: Recorder>(e: &mut Env<'_, R>, p: TaskId) -> bool {
         std::mem::swap(&mut master, &mut slave);
     }
     let wide = !(slave < factor || master < slave.wrapping_mul(factor));
+    e.books.wide = Some(wide);
     e.check(wide, || format!("wake_wide(p): flips {master} and {slave}, LLC size {factor}"))
 }
 

@@ -146,11 +146,13 @@ impl Machine {
 
     /// CPUs that are idle as available_idle_cpu() would tell.
     pub(super) fn idle_cpus(&self) -> Cpumask {
-        let mut idle = Cpumask::EMPTY;
-        for cpu in self.state.topology.online().iter() {
-            let now = self.cpus[cpu.index()].now;
-            let is_idle = now.nr == 0 && now.nr_listed == 0 && self.state.rq.curr_idle.test(cpu);
-            idle.assign(cpu, is_idle);
+        let mut idle = *self.state.topology.online() & self.state.rq.curr_idle;
+        for (at, cpu) in self.cpus.iter().enumerate() {
+            if (cpu.now.nr != 0 || cpu.now.nr_listed != 0)
+                && let Some(cpu) = Cpu::new(at)
+            {
+                idle.clear(cpu);
+            }
         }
         idle
     }

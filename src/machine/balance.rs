@@ -28,10 +28,14 @@ const TICKS_MAX: u64 = 2_000;
 pub(super) struct Balancer {
     /// The tick that comes next; 0: the first event sets it.
     next_tick: u64,
+    /// When that is, ns.
+    next_tick_ns: u64,
     cpus: Vec<CpuBalance>,
     /// `nohz.next_balance` and `nohz.next_blocked`.
     nohz_next_balance: u64,
     nohz_next_blocked: u64,
+    /// By domain, the interval of an idle and of a busy CPU.
+    intervals: Vec<[u64; 2]>,
     /// By shared state, what was told last.
     nr_idle_scan: Vec<Option<u32>>,
     /// How many virtual CPUs run at a time, where they share fewer real ones.
@@ -62,8 +66,9 @@ impl Balancer {
         }
     }
 
-    fn start(&mut self, state: &State, jiffies: u64) {
+    fn start(&mut self, state: &State, hz: u32, jiffies: u64) {
         self.next_tick = jiffies + 1;
+        self.intervals = state.topology.domains().iter().map(|domain| intervals(&domain.span, hz)).collect();
         let cpu = |cpu| CpuBalance { last_balance: vec![0; state.topology.hierarchy(cpu).len()], ..Default::default() };
         self.cpus = state.topology.cpus().map(cpu).collect();
         self.nr_idle_scan = vec![None; state.topology.nr_shared()];
@@ -73,23 +78,34 @@ impl Balancer {
 impl Machine {
     /// Lets the ticks up to `ts_ns` happen, and on `cpu` itself, which shows that it runs, one that is late.
     pub(super) fn tick_to(&mut self, cpu: Cpu, ts_ns: u64, out: Out<'_>) {
+        let late = self.balancer.cpus.get_mut(cpu.index()).is_some_and(|balance| std::mem::take(&mut balance.late));
+        if ts_ns >= self.balancer.next_tick_ns {
+            self.ticks_to(cpu, ts_ns, late, out);
+        } else if late {
+            self.tick(cpu, self.config.jiffies(ts_ns), ts_ns, out);
+        }
+        if self.config.emulated {
+            self.balancer.pace.event(cpu, ts_ns);
+        }
+    }
+
+    fn ticks_to(&mut self, cpu: Cpu, ts_ns: u64, late: bool, out: Out<'_>) {
         let jiffies = self.config.jiffies(ts_ns);
         if self.balancer.next_tick == 0 {
             let mut balancer = std::mem::take(&mut self.balancer);
-            balancer.start(&self.state, jiffies);
+            balancer.start(&self.state, self.config.hz, jiffies);
             self.balancer = balancer;
         }
+        self.balancer.cpus[cpu.index()].late = late;
         self.balancer.next_tick = self.balancer.next_tick.max(jiffies.saturating_sub(TICKS_MAX));
         while self.balancer.next_tick <= jiffies {
             let now = self.balancer.next_tick;
             self.all_tick(now, self.config.jiffies_ns(now), out);
             self.balancer.next_tick += 1;
         }
+        self.balancer.next_tick_ns = self.config.jiffies_ns(self.balancer.next_tick);
         if std::mem::take(&mut self.balancer.cpus[cpu.index()].late) {
             self.tick(cpu, jiffies, ts_ns, out);
-        }
-        if self.config.emulated {
-            self.balancer.pace.event(cpu, ts_ns);
         }
     }
 
@@ -140,7 +156,7 @@ impl Machine {
         if balance {
             self.balancer.nohz_next_balance = next.max(now + 1);
         }
-        self.balancer.nohz_next_blocked = now + self.jiffies_of_ms(BLOCKED_MS);
+        self.balancer.nohz_next_blocked = now + jiffies_of_ms(BLOCKED_MS, self.config.hz);
     }
 
     /// The domains of a CPU, bottom up, as far as it is the one that balances its group.
@@ -148,7 +164,7 @@ impl Machine {
         let topology = self.state.topology.clone();
         let mut next = now + 60 * u64::from(self.config.hz);
         for (at, &sd) in topology.hierarchy(cpu).iter().enumerate() {
-            let interval = self.interval(sd, idle);
+            let interval = self.balancer.intervals[sd][usize::from(!idle)];
             let mut balances = true;
             if now >= self.balancer.cpus[cpu.index()].last_balance[at] + interval {
                 balances = self.should_we_balance(cpu, at);
@@ -163,18 +179,6 @@ impl Machine {
             }
         }
         self.balancer.cpus[cpu.index()].next_balance = next;
-    }
-
-    /// The interval of a domain whose last pass found nothing to move: twice its number of CPUs in ms.
-    fn interval(&self, sd: DomainId, idle: bool) -> u64 {
-        let ms = 2 * u64::from(self.state.topology.domain(sd).span.weight());
-        let jiffies = self.jiffies_of_ms(if idle { ms } else { ms * BUSY_FACTOR });
-        if idle { jiffies.max(1) } else { jiffies.saturating_sub(1).max(1) }
-    }
-
-    /// `msecs_to_jiffies()`: rounded up.
-    fn jiffies_of_ms(&self, ms: u64) -> u64 {
-        (ms * u64::from(self.config.hz)).div_ceil(1000)
     }
 
     /// The first idle CPU of the local group, else its first CPU.
@@ -208,6 +212,17 @@ impl Machine {
             out(&self.state, Notice::Step(Step::Balance { shared, nr_idle_scan }));
         }
     }
+}
+
+/// The intervals, idle and busy, of a domain whose last pass found nothing to move: twice its number of CPUs in ms.
+fn intervals(span: &Cpumask, hz: u32) -> [u64; 2] {
+    let ms = 2 * u64::from(span.weight());
+    [jiffies_of_ms(ms, hz).max(1), jiffies_of_ms(ms * BUSY_FACTOR, hz).saturating_sub(1).max(1)]
+}
+
+/// `msecs_to_jiffies()`: rounded up.
+fn jiffies_of_ms(ms: u64, hz: u32) -> u64 {
+    (ms * u64::from(hz)).div_ceil(1000)
 }
 
 /// How many CPUs a scan may look at: falls with the square of the utilisation, to 0 where the LLC is overloaded.

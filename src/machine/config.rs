@@ -122,7 +122,13 @@ impl MachineConfig {
     /// **Source**: include/linux/jiffies.h, INITIAL_JIFFIES: five minutes before a 32-bit counter wraps.
     pub(super) fn jiffies(&self, ts_ns: u64) -> u64 {
         let initial = u64::from(0u32.wrapping_sub(300u32.wrapping_mul(self.hz)));
-        initial + (u128::from(ts_ns) * u128::from(self.hz) / 1_000_000_000) as u64
+        let hz = u64::from(self.hz);
+        initial
+            + match ts_ns.checked_mul(hz) {
+                Some(ticks) => ticks / 1_000_000_000,
+                // After half a year and more.
+                None => (u128::from(ts_ns) * u128::from(hz) / 1_000_000_000) as u64,
+            }
     }
 
     /// The time at which `jiffies` began, the inverse of [`Self::jiffies`].

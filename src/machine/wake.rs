@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! From sched_waking to sched_wakeup: which wakings are decisions, and what was chosen.
 
+use crate::cpumask::Cpumask;
 use crate::inputs::{Inputs, Provenance};
 use crate::machine::TaskId;
 use crate::machine::apply::{Machine, Out};
@@ -206,7 +207,8 @@ impl Machine {
             waker_comm: waker.comm,
             wakeup,
         };
-        let idle = self.idle_cpus();
+        // Only guesses about affinity want it, and probes make those needless.
+        let idle = if self.config.probed() { Cpumask::EMPTY } else { self.idle_cpus() };
         out(&self.state, Notice::Wakeup(recorded));
         let number = self.calls;
         self.books[p.index()].call = Some(Call { number, class_cpu: None, idle });

@@ -10,7 +10,6 @@ use crate::replay::filter::Filter;
 use crate::replay::insight::Insight;
 use crate::replay::totals::{Column, CommCount, Comparison, InputUse, Role, Totals, keep_top};
 use crate::units::{Comm, Cpu};
-use crate::wakeup::Wakeup;
 
 /// Decisions that may wait for their recorded choice at a time. A queued wakeup tells its choice when the target gets
 /// to it, milliseconds later at most; a whole machine's worth of those fits many times over.
@@ -99,6 +98,8 @@ pub struct Driver<F> {
     usage: [InputUse; 32],
     comms: Vec<BTreeMap<Comm, (u64, u64)>>,
     pending: VecDeque<Held>,
+    /// A row that is done with: its lists are used again.
+    spare: Option<Row>,
     facts: u64,
     assumed: Inputs,
     watch: Option<u64>,
@@ -138,6 +139,7 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
             totals,
             usage: Default::default(),
             pending: VecDeque::new(),
+            spare: None,
             facts: 0,
             assumed: Inputs::empty(),
             watch: None,
@@ -203,7 +205,11 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
         let watched = self.watch == Some(recorded.number);
         let recorded = &self.prepare(state, recorded);
         let mut walks = Vec::new();
-        let mut decisions = Vec::with_capacity(self.contestants.len());
+        let (mut decisions, wrong, verdicts) = match self.spare.take() {
+            Some(row) => (row.decisions, row.wrong, row.verdicts),
+            None => (Vec::with_capacity(self.contestants.len()), Vec::new(), Vec::new()),
+        };
+        decisions.clear();
         let mut insensitive = Inputs::SYNC | Inputs::WAKEE_FLIPS;
         let mut used = Used::default();
         for one in &mut self.contestants {
@@ -222,7 +228,10 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
         if !counts && !watched {
             return;
         }
-        let row = self.judge(state, *recorded, decisions, insensitive, used);
+        let choice = Choice::default();
+        let affinity = Class::of(state.tasks[recorded.wakeup.p].known.of(Inputs::AFFINITY));
+        let row = Row { recorded: *recorded, choice, decisions, wrong, affinity, verdicts, insensitive, used };
+        let row = self.judge(state, row);
         if watched {
             self.explained = Some(Explained { state: state.clone(), row: row.clone(), walks });
         }
@@ -249,26 +258,16 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
         recorded
     }
 
-    fn judge(
-        &self,
-        state: &State,
-        recorded: RecordedWakeup,
-        decisions: Vec<Decision>,
-        insensitive: Inputs,
-        used: Used,
-    ) -> Row {
-        let wakee = &state.tasks[recorded.wakeup.p];
-        let cpus_ptr = &wakee.cpus_ptr;
-        let affinity = Class::of(wakee.known.of(Inputs::AFFINITY));
-        let of = |role| self.contestants.iter().zip(&decisions).filter(move |(one, _)| one.role == role);
-        let verdicts = match of(Role::Baseline).next() {
-            Some((_, baseline)) => {
-                of(Role::Patched).map(|(_, patched)| compare(state, cpus_ptr, baseline, patched)).collect()
-            }
-            None => Vec::new(),
-        };
-        let wrong = decisions.iter().map(|decision| decision.is_outside(cpus_ptr)).collect();
-        Row { recorded, choice: Choice::default(), decisions, wrong, affinity, verdicts, insensitive, used }
+    fn judge(&self, state: &State, mut row: Row) -> Row {
+        let cpus_ptr = &state.tasks[row.recorded.wakeup.p].cpus_ptr;
+        let of = |role| self.contestants.iter().zip(&row.decisions).filter(move |(one, _)| one.role == role);
+        row.verdicts.clear();
+        if let Some((_, baseline)) = of(Role::Baseline).next() {
+            row.verdicts.extend(of(Role::Patched).map(|(_, patched)| compare(state, cpus_ptr, baseline, patched)));
+        }
+        row.wrong.clear();
+        row.wrong.extend(row.decisions.iter().map(|decision| decision.is_outside(cpus_ptr)));
+        row
     }
 
     fn settle(&mut self, number: u64, choice: Choice) {
@@ -289,6 +288,7 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
             if let Some(Held { row, .. }) = self.pending.pop_front() {
                 self.count(&row);
                 (self.on_row)(&row, &self.contestants);
+                self.spare = Some(row);
             }
         }
     }
@@ -407,20 +407,12 @@ fn decide(
     walk: Option<&mut Walk>,
 ) -> Decided {
     let wakeup = &recorded.wakeup;
-    let flipped = Wakeup { sync: !wakeup.sync, ..*wakeup };
-    let other_sync = is_sync_open(recorded).then(|| implementation.peek(state, &flipped, None));
-    let wide = implementation.peek_wide(state, wakeup);
-    let both = if other_sync.is_some() && wide.is_some() { implementation.peek_wide(state, &flipped) } else { None };
-    let mut decision = implementation.select_task_rq(state, wakeup, walk);
-    let is_same = |other: &Decision| other.class_cpu == decision.class_cpu && other.final_cpu == decision.final_cpu;
-    let sync_matters = !other_sync.iter().all(is_same);
-    let wide_matters = !wide.iter().flatten().all(is_same);
-    let both_matter = !both.iter().flatten().all(is_same);
+    let (mut decision, tried) = implementation.select_and_try(state, wakeup, is_sync_open(recorded), walk);
     let mut leaned_on = decision.leaned_on;
     let mut insensitive = Inputs::empty();
-    if other_sync.is_some() {
+    if let Some(sync_matters) = tried.sync {
         leaned_on |= wakeup.known.of(decision.read & Inputs::SYNC);
-        if sync_matters || both_matter {
+        if sync_matters || tried.both {
             // The walk with this value may never have looked at the flag, and yet it decides.
             decision.read |= Inputs::SYNC;
             leaned_on |= wakeup.known.of(Inputs::SYNC);
@@ -428,7 +420,7 @@ fn decide(
             insensitive |= Inputs::SYNC;
         }
     }
-    if wide.is_some() && !wide_matters && !both_matter {
+    if tried.flips == Some(false) && !tried.both {
         insensitive |= Inputs::WAKEE_FLIPS;
     }
     decision.leaned_on = leaned_on;

@@ -149,8 +149,10 @@ impl Insight {
         let scan = self.ask_scan(state, wakeup, &decision, model);
         let sync = wakeup.known.assumed.contains(Inputs::SYNC).then(|| {
             let flipped = Wakeup { sync: !wakeup.sync, ..*wakeup };
-            let other = answer(&model.peek(state, &flipped, None));
             let ours = answer(&decision);
+            // A walk that did not ask for the flag goes the same way whatever it is.
+            let asked = decision.read.is_empty() || decision.read.contains(Inputs::SYNC);
+            let other = if asked { answer(&model.peek(state, &flipped, None)) } else { ours };
             let (with, without) = if wakeup.sync { (ours, other) } else { (other, ours) };
             SyncQuestion { kind: kind_of(recorded), with, without }
         });

@@ -49,7 +49,7 @@ impl Implementation for Mock {
             probes: 0,
             mask_ops: 0,
             sis: SisCounters::default(),
-            read: Inputs::NR_IDLE_SCAN,
+            read: Inputs::NR_IDLE_SCAN | Inputs::SYNC,
             leaned_on: Provenance::TRACED,
             faults: 0,
             writes: Writes::default(),

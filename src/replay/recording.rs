@@ -19,6 +19,8 @@ use crate::units::Cpu;
 
 /// Events between two looks at the clock of a progress bar.
 const TICK: u64 = 4096;
+/// Events of a CPU that are looked at before all of the recording is.
+const GLANCE: u32 = 4096;
 /// How much of a pipe is looked at before all of it is copied, bytes.
 const PEEK: u64 = 256 << 10;
 
@@ -55,20 +57,79 @@ pub struct Source {
     reader: Reader,
     decoder: Decoder,
     select: Select,
-    /// What the first pass counted.
-    pub summary: Summary,
-    /// Parts of the file that are cut or damaged.
-    gaps: Vec<String>,
     /// The first event of each CPU.
     pub first_events: Vec<Event>,
+    /// CPUs of which something was recorded: the highest one's number and one.
+    pub cpus: usize,
     /// Decisions can be told: the entry probe of select_task_rq_fair() was recorded.
     pub has_sis_in: bool,
     /// sched_migrate_task was recorded, or could have been.
     pub has_migrate: bool,
 }
 
+/// What a walk over all events counts.
+#[derive(Debug)]
+pub struct Counted {
+    /// The counts.
+    pub summary: Summary,
+    /// Parts of the file that are cut or damaged.
+    gaps: Vec<String>,
+}
+
+impl Counted {
+    fn item(&mut self, decoder: &Decoder, item: &Item<'_>) -> Option<Event> {
+        match *item {
+            Item::Event(raw) => {
+                let event = decoder.decode(&raw);
+                self.summary.event(&raw, &event);
+                Some(event)
+            }
+            Item::Lost { cpu, ts_ns, count } => {
+                let event = Decoder::lost(cpu, ts_ns, count)?;
+                self.summary.lost(event.cpu, count);
+                Some(event)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What has to be known of a recording before it is replayed, as far as it was seen.
+#[derive(Default)]
+struct Seen {
+    first: BTreeMap<Cpu, Event>,
+    cpus: usize,
+    switch: bool,
+    waking: bool,
+    migrate: bool,
+    sis_in: bool,
+}
+
+impl Seen {
+    fn event(&mut self, event: Event) {
+        self.cpu(event.cpu);
+        match event.kind {
+            EventKind::Switch { .. } => self.switch = true,
+            EventKind::Waking { .. } | EventKind::Wakeup { new: false, .. } => self.waking = true,
+            EventKind::Migrate { .. } => self.migrate = true,
+            EventKind::SisIn(_) => self.sis_in = true,
+            _ => {}
+        }
+        self.first.entry(event.cpu).or_insert(event);
+    }
+
+    fn cpu(&mut self, cpu: Cpu) {
+        self.cpus = self.cpus.max(cpu.index() + 1);
+    }
+
+    /// Whether everything that can be seen was.
+    fn is_all(&self, has_sis_in: bool) -> bool {
+        self.switch && self.waking && self.migrate && (self.sis_in || !has_sis_in)
+    }
+}
+
 impl Source {
-    /// Opens `path` (`-`: standard input) and counts what is in it.
+    /// Opens `path` (`-`: standard input) and looks at what is in it.
     ///
     /// # Errors
     /// The reader's, and [`ReplayError::NoEvents`], [`ReplayError::NotRecorded`] where a replay has nothing to work with.
@@ -84,53 +145,72 @@ impl Source {
         let mut source = Self {
             path: path.to_owned(),
             content,
-            summary: Summary::new(reader.get().meta()),
             reader,
             decoder,
             select,
-            gaps: Vec::new(),
             first_events: Vec::new(),
+            cpus: 0,
             has_sis_in: false,
             has_migrate: false,
         };
-        source.survey()?;
-        source.check()?;
+        let seen = match source.glance()? {
+            Some(seen) => seen,
+            None => source.survey()?,
+        };
+        source.first_events = seen.first.into_values().collect();
+        source.cpus = seen.cpus;
+        source.has_sis_in = seen.sis_in;
+        source.has_migrate = seen.migrate;
         Ok(source)
     }
 
-    fn survey(&mut self) -> Result<(), ReplayError> {
-        let mut first: BTreeMap<Cpu, Event> = BTreeMap::new();
+    /// The first events of each CPU show what a replay has to know of an ordinary recording; `None` of any other.
+    fn glance(&self) -> Result<Option<Seen>, ReplayError> {
+        let Reader::Any(AnyTrace::Dat(trace)) = &self.reader else { return Ok(None) };
+        let Some(buffer) = trace.meta().buffer(&self.select.buffer) else { return Ok(None) };
         let of = |error| named(&self.path, error);
-        let mut cursor = self.reader.get().cursor(&self.select).map_err(of)?;
-        while let Some(item) = cursor.next().map_err(of)? {
-            match item {
-                Item::Event(raw) => {
-                    let event = self.decoder.decode(&raw);
-                    self.summary.event(&raw, &event);
-                    self.has_sis_in |= matches!(event.kind, EventKind::SisIn(_));
-                    self.has_migrate |= matches!(event.kind, EventKind::Migrate { .. });
-                    first.entry(event.cpu).or_insert(event);
+        let mut seen = Seen::default();
+        for data in buffer.cpus.iter().filter(|data| data.size > 0) {
+            let Some(cpu) = usize::try_from(data.cpu).ok().and_then(Cpu::new) else { return Ok(None) };
+            let mut cursor = trace.cpu_cursor(&self.select, data.cpu).map_err(of)?;
+            let mut looked_at = 0;
+            while let Some(item) = cursor.next().map_err(of)? {
+                match item {
+                    Item::Event(raw) => seen.event(self.decoder.decode(&raw)),
+                    _ => seen.cpu(cpu),
                 }
-                Item::Lost { cpu, count, .. } => {
-                    if let Some(cpu) = usize::try_from(cpu).ok().and_then(Cpu::new) {
-                        self.summary.lost(cpu, count);
-                    }
+                looked_at += 1;
+                let enough = looked_at >= GLANCE || seen.is_all(self.decoder.has_sis_in());
+                if enough && seen.first.contains_key(&cpu) {
+                    break;
                 }
-                _ => {}
             }
         }
-        self.gaps = cursor.summary().gaps.iter().map(ToString::to_string).collect();
-        self.first_events = first.into_values().collect();
-        Ok(())
+        Ok(seen.is_all(self.decoder.has_sis_in()).then_some(seen))
     }
 
-    fn check(&self) -> Result<(), ReplayError> {
+    /// Walks over everything, and refuses what cannot be replayed.
+    fn survey(&self) -> Result<Seen, ReplayError> {
+        let mut seen = Seen::default();
+        let each = |event: &Event| {
+            match event.kind {
+                EventKind::Lost { .. } => seen.cpu(event.cpu),
+                _ => seen.event(event.clone()),
+            }
+            true
+        };
+        let counted = self.walk(each, |_, _| ())?;
+        self.check(&counted)?;
+        Ok(seen)
+    }
+
+    fn check(&self, counted: &Counted) -> Result<(), ReplayError> {
         let file = || self.path.display().to_string();
-        let events = self.summary.events;
+        let events = counted.summary.events;
         if events == 0 {
-            return Err(ReplayError::NoEvents { file: file(), gaps: self.gaps.join("; ") });
+            return Err(ReplayError::NoEvents { file: file(), gaps: counted.gaps.join("; ") });
         }
-        let counts = self.summary.by_name(self.reader.get().formats());
+        let counts = counted.summary.by_name(self.reader.get().formats());
         let recorded = |event: &str| counts.get(&format!("sched:{event}")).copied().unwrap_or(0) > 0;
         let missing = if !recorded("sched_switch") {
             "sched_switch"
@@ -145,6 +225,11 @@ impl Source {
         Err(ReplayError::NotRecorded { file: file(), missing, events, found: found.join(", ") })
     }
 
+    /// Time of the first event, ns of the trace's clock.
+    pub fn first_ns(&self) -> u64 {
+        self.first_events.iter().map(|event| event.ts_ns).min().unwrap_or(0)
+    }
+
     /// The reader.
     pub fn reader(&self) -> &dyn TraceReader {
         self.reader.get()
@@ -155,41 +240,42 @@ impl Source {
         &self.path
     }
 
-    /// Every event once more, in order; `tick` hears now and then how many there were.
+    /// Every event, in order; `tick` hears now and then how many there were, and about how many there are in all (0: not
+    /// known).
     ///
     /// # Errors
     /// The reader's. `each` ends the walk with `false`.
-    pub fn walk(&self, mut each: impl FnMut(&Event) -> bool, mut tick: impl FnMut(u64)) -> Result<(), ReplayError> {
-        let mut cursor = self.reader.get().cursor(&self.select)?;
-        let mut events = 0;
-        while let Some(item) = cursor.next()? {
-            let event = match item {
-                Item::Event(raw) => {
-                    events += 1;
-                    Some(self.decoder.decode(&raw))
-                }
-                Item::Lost { cpu, ts_ns, count } => Decoder::lost(cpu, ts_ns, count),
-                _ => None,
-            };
-            if event.is_some_and(|event| !each(&event)) {
+    pub fn walk(
+        &self,
+        mut each: impl FnMut(&Event) -> bool,
+        mut tick: impl FnMut(u64, u64),
+    ) -> Result<Counted, ReplayError> {
+        let of = |error| named(&self.path, error);
+        let mut cursor = self.reader.get().cursor(&self.select).map_err(of)?;
+        let mut counted = Counted { summary: Summary::new(self.reader.get().meta()), gaps: Vec::new() };
+        let all = cursor.left();
+        while let Some(item) = cursor.next().map_err(of)? {
+            if counted.item(&self.decoder, &item).is_some_and(|event| !each(&event)) {
                 break;
             }
-            if events % TICK == 0 {
-                tick(events);
+            let events = counted.summary.events;
+            if events.is_multiple_of(TICK) {
+                tick(events, estimate(events, all, cursor.left()));
             }
         }
-        tick(events);
-        Ok(())
+        counted.gaps = cursor.summary().gaps.iter().map(ToString::to_string).collect();
+        tick(counted.summary.events, counted.summary.events);
+        Ok(counted)
     }
 
     /// What a report says about the recording.
     ///
     /// # Errors
     /// Where the file cannot be read again for its checksum.
-    pub fn describe(&self) -> Result<Recording, ReplayError> {
+    pub fn describe(&self, counted: &Counted) -> Result<Recording, ReplayError> {
         let meta = self.reader.get().meta();
         let (sha256, bytes) = checksum(self.content.path()).map_err(|error| unreadable(&self.path, &error))?;
-        let summary = &self.summary;
+        let summary = &counted.summary;
         let uncounted = summary.losses > 0 && summary.lost_events == 0;
         Ok(Recording {
             file: self.path.display().to_string(),
@@ -202,20 +288,20 @@ impl Source {
             first_ns: summary.first_ns.unwrap_or(0),
             last_ns: summary.last_ns.unwrap_or(0),
             lost_events: if uncounted { None } else { Some(summary.lost_events) },
-            notes: self.notes(),
+            notes: self.notes(counted),
         })
     }
 
-    fn notes(&self) -> Vec<String> {
-        let summary = &self.summary;
+    fn notes(&self, counted: &Counted) -> Vec<String> {
+        let summary = &counted.summary;
         let mut notes = self.reader().meta().notes.clone();
-        notes.extend(self.gaps.iter().map(|gap| format!("cut or damaged: {gap}")));
+        notes.extend(counted.gaps.iter().map(|gap| format!("cut or damaged: {gap}")));
         if summary.losses > 0 {
             let count =
                 if summary.lost_events > 0 { format!(", {} events", summary.lost_events) } else { String::new() };
             notes.push(format!("events were lost at {} places{count}: state is unknown after each", summary.losses));
         }
-        let unmarked: u64 = summary.cpus.values().map(|cpu| cpu.unmarked_breaks).sum();
+        let unmarked: u64 = summary.cpus().map(|(_, cpu)| cpu.unmarked_breaks).sum();
         if unmarked > 0 {
             notes.push(format!(
                 "{unmarked} sched_switch events contradict the one before on their CPU: events are missing there \
@@ -241,7 +327,14 @@ impl Source {
     }
 }
 
-/// Where the bytes are. A replay reads them three times, which a pipe does not allow.
+/// How many events there are in all, if `events` were in the part of `all` bytes that is not `left`.
+fn estimate(events: u64, all: Option<u64>, left: Option<u64>) -> u64 {
+    let (Some(all), Some(left)) = (all, left) else { return 0 };
+    let read = all.saturating_sub(left).max(1);
+    (u128::from(events) * u128::from(all) / u128::from(read)) as u64 + 1
+}
+
+/// Where the bytes are. A replay reads them more than once, which a pipe does not allow.
 enum Content {
     Path(PathBuf),
     /// A copy without a name, which goes when the last who has it open goes.

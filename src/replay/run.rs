@@ -15,7 +15,7 @@ use crate::replay::setup::{Bench, Options};
 
 /// Hears how far the replay of a file is: events done, events in all.
 pub trait Progress: Sync {
-    /// The replay of `file` has done `events` of `all`.
+    /// The replay of `file` has done `events` of about `all`.
     fn at(&self, file: &Path, events: u64, all: u64);
 }
 
@@ -96,30 +96,30 @@ type Sink<'a> = &'a mut dyn FnMut(&str, &Row, &[Contestant]) -> Result<(), Repla
 fn one(file: &Path, job: &Job<'_>, sink: Sink<'_>) -> Result<Outcome, ReplayError> {
     let source = Source::open(file, job.options.buffer.as_deref(), job.options.reader)?;
     let Bench { mut machine, contestants, kernel, assumed, mut setup, notes } = Bench::new(&source, job.options)?;
-    let mut recording = source.describe()?;
-    recording.kernel = kernel;
-    recording.notes.extend(notes);
-    let filter = (job.filter)(recording.first_ns);
+    let filter = (job.filter)(source.first_ns());
     let mut failed = None;
-    let name = recording.file.clone();
+    let name = file.display().to_string();
     let mut driver = Driver::new(contestants, filter, |row, contestants| {
         if failed.is_none() {
             failed = sink(&name, row, contestants).err();
         }
     });
     driver.assume(assumed);
-    source.walk(
+    let counted = source.walk(
         |event| {
             machine.apply(event, &mut |state, notice| driver.notice(state, &notice));
             true
         },
-        |events| job.progress.at(file, events, recording.events),
+        |events, all| job.progress.at(file, events, all),
     )?;
     machine.finish(&mut |state, notice| driver.notice(state, &notice));
     let finished = driver.finish();
     if let Some(error) = failed {
         return Err(error);
     }
+    let mut recording = source.describe(&counted)?;
+    recording.kernel = kernel;
+    recording.notes.extend(notes);
     setup.facts = finished.facts;
     setup.filters = job.filters.to_vec();
     Ok(Outcome { recording, setup, totals: finished.totals })
@@ -160,7 +160,7 @@ pub fn explain(
     progress: &dyn Progress,
 ) -> Result<Explanation, ReplayError> {
     let source = Source::open(file, options.buffer.as_deref(), options.reader)?;
-    let number = match which(source.summary.first_ns.unwrap_or(0)) {
+    let number = match which(source.first_ns()) {
         Which::Number(number) => number,
         Which::Nearest { ts_ns, pid } => nearest(&source, options, ts_ns, pid)?,
     };
@@ -169,13 +169,12 @@ pub fn explain(
     let mut driver = Driver::new(contestants, Filter::default(), |_, _| ());
     driver.watch(number);
     driver.assume(assumed);
-    let all = source.summary.events;
     source.walk(
         |event| {
             machine.apply(event, &mut |state, notice| driver.notice(state, &notice));
             !driver.is_watched_settled()
         },
-        |events| progress.at(file, events, all),
+        |events, all| progress.at(file, events, all),
     )?;
     let finished = driver.finish();
     setup.facts = finished.facts;
@@ -215,7 +214,7 @@ fn nearest(source: &Source, options: &Options, ts_ns: u64, pid: Option<crate::un
             });
             true
         },
-        |_| (),
+        |_, _| (),
     )?;
     let found = match (best, other) {
         (Some((away, number)), other) if away <= FAR_NS && other.is_none_or(|(nearer, _)| away <= nearer) => {

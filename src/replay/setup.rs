@@ -103,12 +103,11 @@ impl Bench {
 fn load(source: &Source, options: &Options, kernel: Option<&str>) -> Result<Loaded, ReplayError> {
     let release = kernel.and_then(topology::Release::parse);
     let cpus = source.reader().meta().cpus as usize;
-    let highest = source.summary.cpus.keys().last().map_or(0, |cpu| cpu.index() + 1);
     let from = options
         .topology
         .clone()
         .or_else(|| TopologySource::beside(source.path()))
-        .unwrap_or_else(|| TopologySource::Guess(cpus.max(highest)));
+        .unwrap_or_else(|| TopologySource::Guess(cpus.max(source.cpus)));
     Ok(topology::load_for(&from, release)?)
 }
 
@@ -127,7 +126,7 @@ fn topology_source(source: &Source, loaded: &Loaded) -> String {
 /// A recording's CPUs must be those of the topology: at least its online ones, at most its possible ones.
 fn check_machine(source: &Source, loaded: &Loaded) -> Result<(), ReplayError> {
     let cpus = source.reader().meta().cpus;
-    let highest = source.summary.cpus.keys().last().map_or(0, |cpu| cpu.index());
+    let highest = source.cpus.saturating_sub(1);
     let topology = &loaded.topology;
     let fits = topology.online().weight() <= cpus && cpus as usize <= topology.nr_cpu_ids();
     if (cpus == 0 || fits) && highest < topology.nr_cpu_ids() {

@@ -73,7 +73,7 @@ struct TaskFields {
 
 impl TaskFields {
     fn read(&self, raw: &RawEvent<'_>) -> Option<Wakee> {
-        let comm = self.comm.and_then(|comm| comm.cstr(raw)).map_or_else(Comm::default, Comm::new);
+        let comm = self.comm.and_then(|comm| comm.bytes(raw)).map_or_else(Comm::default, Comm::new);
         let prio = self.prio.and_then(|prio| prio.i64(raw)).map_or(Wakee::PRIO_UNKNOWN, |prio| prio as i32);
         Some(Wakee { pid: pid(self.pid, raw)?, comm, prio })
     }
@@ -231,7 +231,7 @@ impl Decoder {
             Shape::Fork { parent_pid, child_pid, child_comm } => EventKind::Fork {
                 parent: pid(*parent_pid, raw)?,
                 child: pid(*child_pid, raw)?,
-                child_comm: child_comm.and_then(|comm| comm.cstr(raw)).map_or_else(Comm::default, Comm::new),
+                child_comm: child_comm.and_then(|comm| comm.bytes(raw)).map_or_else(Comm::default, Comm::new),
             },
             Shape::Exec { pid: field, old_pid } => {
                 let now = pid(*field, raw)?;

@@ -29,8 +29,8 @@ pub struct Summary {
     pub lost_events: u64,
     /// Events whose fields are cut off or impossible.
     pub malformed: u64,
-    /// Per CPU what its events tell.
-    pub cpus: BTreeMap<Cpu, CpuSummary>,
+    /// By CPU.
+    cpus: Vec<CpuSummary>,
 }
 
 /// What the events of one CPU tell.
@@ -49,6 +49,7 @@ pub struct CpuSummary {
     pub unmarked_breaks: u64,
     next_pid: Option<Pid>,
     lost_since: bool,
+    lost: bool,
 }
 
 impl Summary {
@@ -68,7 +69,7 @@ impl Summary {
         self.first_ns = Some(self.first_ns.map_or(event.ts_ns, |first| first.min(event.ts_ns)));
         self.last_ns = self.last_ns.max(Some(event.ts_ns));
         self.malformed += u64::from(event.kind == EventKind::Malformed);
-        let cpu = self.cpus.entry(event.cpu).or_default();
+        let cpu = self.cpu_mut(event.cpu);
         if cpu.events == 0 {
             cpu.first_ns = event.ts_ns;
         }
@@ -83,11 +84,26 @@ impl Summary {
         }
     }
 
+    #[inline]
+    fn cpu_mut(&mut self, cpu: Cpu) -> &mut CpuSummary {
+        if self.cpus.len() <= cpu.index() {
+            self.cpus.resize(cpu.index() + 1, CpuSummary::default());
+        }
+        &mut self.cpus[cpu.index()]
+    }
+
+    /// What the events of each CPU tell that had any, or lost some.
+    pub fn cpus(&self) -> impl Iterator<Item = (Cpu, &CpuSummary)> {
+        let had = |(at, cpu)| Cpu::new(at).map(|at| (at, cpu));
+        self.cpus.iter().enumerate().filter(|(_, cpu)| cpu.events > 0 || cpu.lost).filter_map(had)
+    }
+
     /// Counts one mark of lost events.
     pub fn lost(&mut self, cpu: Cpu, count: Option<u64>) {
         self.losses += 1;
         self.lost_events = self.lost_events.saturating_add(count.unwrap_or(0));
-        self.cpus.entry(cpu).or_default().lost_since = true;
+        let cpu = self.cpu_mut(cpu);
+        (cpu.lost_since, cpu.lost) = (true, true);
     }
 
     /// Events by `system:name`, sorted by name; ids without a format under their number.
@@ -103,7 +119,7 @@ impl Summary {
 
     /// Breaks of all CPUs: sched_switch events that contradict the one before.
     pub fn breaks(&self) -> u64 {
-        self.cpus.values().map(|cpu| cpu.breaks).sum()
+        self.cpus.iter().map(|cpu| cpu.breaks).sum()
     }
 
     /// Time from the first to the last event, ns.
