@@ -7,6 +7,7 @@
 pub mod cli;
 pub mod compare;
 pub mod cpumask;
+pub mod cut;
 pub mod fair;
 pub mod fuzz_loop;
 pub mod info;

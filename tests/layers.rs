@@ -20,6 +20,7 @@ const ORDER: &[&str] = &[
     "compare",
     "replay",
     "info",
+    "cut",
     "oracle",
     "fuzz_loop",
     "shrink",

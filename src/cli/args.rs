@@ -38,6 +38,9 @@ pub enum Command {
     /// Say what a recording is, what is in it, what a good replay lacks, and how to record that.
     #[command(after_help = INFO_EXAMPLES)]
     Info(Box<InfoArgs>),
+    /// Cut a recording to a time, some CPUs or the scheduler's events; without names, if asked.
+    #[command(after_help = CUT_EXAMPLES)]
+    Cut(Box<CutArgs>),
     /// Show what is understood of a machine: SMT, LLCs, nodes, sched domains.
     #[command(after_help = TOPOLOGY_EXAMPLES)]
     Topology(TopologyArgs),
@@ -91,6 +94,20 @@ const INFO_EXAMPLES: &str = "Examples:
 
 Exit codes: 0, also for recordings that cannot be replayed; 2 if a file is no recording or damaged beyond reading
 (the others are told all the same).";
+
+const CUT_EXAMPLES: &str = "Examples:
+  sisdiff cut trace.dat --since +2 --until +3 -o case.dat
+  sisdiff cut trace.dat --sched-only --anonymize --with-topology -o case/trace.dat
+      a case to mail: replays as the original does, and names nobody
+  sisdiff cut trace.dat --cpus 0-3 -o - | zstd > part.dat.zst
+
+--anonymize replaces task names and thread ids, the same one by the same one everywhere, also in the saved command
+lines; replaces paths and the host's name; leaves out symbols, memory maps, the session's number, kernel addresses,
+and all events whose fields sisdiff does not know. It keeps the names of kernel threads that every machine has
+(swapper/3, migration/3, kworker/3:1), thread ids 0 to 2, the kernel's release, times, and CPU numbers.
+
+A replay of a part differs at its start: who runs, what tasks weigh and what the wakeup path remembers is not known
+before each CPU's first events. Cut some seconds earlier, and give the replay --since.";
 
 const TOPOLOGY_EXAMPLES: &str = "Examples:
   sisdiff topology                   this machine
@@ -281,6 +298,47 @@ pub struct InfoArgs {
     #[arg(long, value_enum, default_value_t = ReaderArg::Native)]
     pub reader: ReaderArg,
     /// No progress bar.
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// `sisdiff cut`.
+#[derive(Debug, Args)]
+pub struct CutArgs {
+    /// The recording: trace.dat, or text of a trace, which becomes a trace.dat; - is standard input.
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// The new trace.dat; - is standard output. A file that is there already is replaced with --force only.
+    #[arg(short, long, required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+    /// Replace files that are there already.
+    #[arg(short, long)]
+    pub force: bool,
+    /// Not before this time: seconds as the trace prints them, or +SECONDS after its first event.
+    #[arg(long, visible_alias = "from", value_name = "TIME", allow_negative_numbers = true)]
+    pub since: Option<TraceTime>,
+    /// Before this time.
+    #[arg(long, visible_alias = "to", value_name = "TIME", allow_negative_numbers = true)]
+    pub until: Option<TraceTime>,
+    /// Only events of these CPUs: a list like 0-3,8. A replay knows nothing of the others then.
+    #[arg(long, visible_alias = "cpu", value_name = "CPULIST", value_parser = parse_cpus)]
+    pub cpus: Option<Cpumask>,
+    /// Only this trace buffer (ftrace instance), as the top one of the new file. Default: all of them.
+    #[arg(long, value_name = "NAME")]
+    pub buffer: Option<String>,
+    /// Only events that a replay reads: the scheduler's, the sis_* probes, cpu_idle and cpuhp_enter; no symbols.
+    #[arg(long)]
+    pub sched_only: bool,
+    /// Without the sis_* probes, which are kept otherwise.
+    #[arg(long)]
+    pub no_probes: bool,
+    /// Replace names and thread ids, and leave out what tells who the machine is; see below.
+    #[arg(long, visible_alias = "anonymise")]
+    pub anonymize: bool,
+    /// Put the machine's description, topology.tar.gz, beside the new file, too; with --anonymize without names.
+    #[arg(long)]
+    pub with_topology: bool,
+    /// No report, no hints and no progress bar.
     #[arg(short, long)]
     pub quiet: bool,
 }

@@ -2,6 +2,7 @@
 //! The command line: flags → a validated plan, and the plan carried out.
 
 pub mod args;
+mod cut;
 mod fuzz;
 mod fuzz_args;
 mod info;
@@ -74,6 +75,7 @@ fn run(command: Command) -> Result<ExitCode, Trouble> {
         Command::Fuzz(args) => return fuzz::fuzz(*args),
         Command::Repro(args) => return fuzz::repro(&args),
         Command::Bugs => print(&crate::report::fuzz::bugs())?,
+        Command::Cut(args) => cut::cut(&args)?,
         Command::Info(args) => return info::info(&args),
         Command::Man { dir } => man::man(&dir)?,
         Command::Topology(args) => print(&topology_text(&args)?)?,

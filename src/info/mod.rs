@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What a recording is, what is in it, what it contradicts, and what a good replay lacks.
 //!
-//! [`read`] walks a file once and counts; [`advice`] is the pure part that says what is missing and how to record it.
+//! [`mod@read`] walks a file once and counts; [`advice`] is the pure part that says what is missing and how to record it.
 //! Nothing here refuses a file for what it lacks: that is what the answer is for.
 
 pub mod advice;

@@ -78,6 +78,11 @@ pub fn is_read(name: &str) -> bool {
     matches!(name, "sis_in" | "sis_out" | "sis_avail_in" | "sis_avail_out") || queue_of(name).is_some()
 }
 
+/// Whether that is a field of the probes that tells an input.
+pub fn is_number(field: &str) -> bool {
+    TASK.iter().chain(&QUEUE).any(|(known, _)| *known == field)
+}
+
 /// Fields without the common ones and those that every kprobe has.
 fn fields(format: &EventFormat) -> Vec<String> {
     let own = |name: &&str| !name.starts_with("common_") && !name.starts_with("__probe_");

@@ -24,6 +24,7 @@ mod wake;
 pub use apply::{Doubts, Machine};
 pub use audit::{Audit, Tally};
 pub use config::{MachineConfig, Release, ReleaseError};
+pub use names::bound_cpu;
 pub use notice::{Notice, RecordedWakeup, Why};
 pub use state::{RunQueues, State, Task, TaskFlags, Tasks};
 pub use step::{HiddenFact, Step};

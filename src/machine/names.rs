@@ -24,7 +24,7 @@ const PER_CPU: &[&[u8]] = &[
 /// The CPU that a kernel thread of this name is bound to.
 ///
 /// A user task can call itself so; nothing else in a plain recording would tell.
-pub(super) fn bound_cpu(comm: &Comm) -> Option<Cpu> {
+pub fn bound_cpu(comm: &Comm) -> Option<Cpu> {
     let name = comm.as_bytes();
     let slash = name.iter().position(|&b| b == b'/')?;
     let (head, tail) = (&name[..slash], &name[slash + 1..]);

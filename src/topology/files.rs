@@ -44,6 +44,23 @@ impl Files {
         Ok(files)
     }
 
+    /// Reads a directory tree or a tar archive of one, packed or not; `None`: the description is a single text.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is neither.
+    pub fn open(path: &Path) -> Result<Option<Self>, LoadError> {
+        if path.is_dir() {
+            return Self::from_dir(path).map(Some);
+        }
+        let file = path.display().to_string();
+        let unread = |error: std::io::Error| LoadError::Read { file: file.clone(), reason: error.to_string() };
+        let bytes = std::fs::read(path).map_err(unread)?;
+        match super::unpack::content(&file, &bytes)? {
+            super::unpack::Content::Files(files) => Ok(Some(files)),
+            super::unpack::Content::Text(_) => Ok(None),
+        }
+    }
+
     fn walk(&mut self, root: &Path, folder: &str, seen: &mut usize) -> Result<(), LoadError> {
         let Ok(entries) = std::fs::read_dir(root.join(folder)) else { return Ok(()) };
         for entry in entries.flatten() {
@@ -121,6 +138,16 @@ impl Files {
         Some(text.trim_matches(|c: char| c.is_whitespace() || c == '\0'))
     }
 
+    /// Every file that was kept, by path.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.files.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice()))
+    }
+
+    /// Links and folders whose name alone tells something.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+
     /// Whether a file is there.
     pub(super) fn has(&self, path: &str) -> bool {
         self.files.contains_key(path)
@@ -145,7 +172,7 @@ impl Files {
     }
 
     /// Whether nothing was found that describes CPUs.
-    pub(super) fn has_no_cpus(&self) -> bool {
+    pub fn has_no_cpus(&self) -> bool {
         let cpu = "sys/devices/system/cpu/";
         self.files.range(cpu.to_owned()..).next().is_none_or(|(path, _)| !path.starts_with(cpu))
     }
