@@ -49,12 +49,14 @@ pub fn cut<W: Write + Seek>(
     for name in &names {
         sources.push(match &any {
             AnyTrace::Dat(trace) => Events::Dat(trace),
-            AnyTrace::Text(trace) => Events::Text(spooled(&**trace, name)?),
+            AnyTrace::Text(_) | AnyTrace::Library(_) => Events::Text(spooled(reader, name)?),
         });
     }
     let first_ns = first(&names, &sources)?;
     let shape = match &any {
         AnyTrace::Dat(trace) => Shape::of(&**trace),
+        // What our own reader does not know is not written either.
+        AnyTrace::Library(trace) => Shape { version: 7, compression: Compression::Zstd, ..Shape::of(&**trace) },
         AnyTrace::Text(_) => Shape { compression: Compression::Zstd, ..Shape::default() },
     };
     let kinds = table(reader.formats(), selection, shape.endian);
