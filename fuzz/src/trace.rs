@@ -169,10 +169,15 @@ fn library_can(trace: &TraceFile, all: &[(String, Events, Summary)]) -> bool {
     let tsc = |tsc: TscToNs| tsc.shift <= 32 && tsc.mult < 1 << 31;
     // It maps unpacked chunks by the pages of this machine, and misses smaller ones.
     let mapped = meta.compression == Compression::None || meta.buffers.iter().all(|b| b.layout.page_size >= 4096);
+    // It takes the place of an event's type from the first format that has one.
+    let type_at = trace.formats().common().map(|common| common.common_type.offset());
+    let types = trace.formats().iter().all(|f| f.field("common_type").map(|field| field.offset) == type_at);
     let most = if meta.time_shift.is_some() { SHIFTED_MAX } else { TIME_MAX };
     meta.time_shift.as_ref().is_none_or(shift)
         && meta.tsc_to_ns.is_none_or(tsc)
         && mapped
+        && types
+        && trace.formats().skipped().is_empty()
         && all.iter().all(|(_, events, _)| plain(events, most))
 }
 

@@ -30,6 +30,7 @@ pub(crate) const VERSION: u16 = 9;
 pub(crate) const PROCMAPS: u16 = 10;
 pub(crate) const TRACEID: u16 = 11;
 pub(crate) const TIME_SHIFT: u16 = 12;
+pub(crate) const GUEST: u16 = 13;
 pub(crate) const TSC2NSEC: u16 = 14;
 
 const NAMES: [(u16, &str); 26] = [
@@ -46,7 +47,7 @@ const NAMES: [(u16, &str); 26] = [
     (PROCMAPS, "PROCMAPS"),
     (TRACEID, "TRACEID"),
     (TIME_SHIFT, "TIME_SHIFT"),
-    (13, "GUEST"),
+    (GUEST, "GUEST"),
     (TSC2NSEC, "TSC2NSEC"),
     (15, "STRINGS"),
     (HEADER_INFO, "HEADER_INFO"),
@@ -130,7 +131,14 @@ pub(crate) fn apply(meta: &mut Meta, opt: &Opt) -> Result<(), Error> {
         }
         CPUCOUNT => meta.cpus = walk.u32("CPUCOUNT option")?,
         TRACEID => meta.trace_id = Some(walk.u64("TRACEID option")?),
-        TIME_SHIFT => meta.time_shift = Some(TimeShift::read(&mut walk)?),
+        TIME_SHIFT => {
+            meta.time_shift = Some(TimeShift::read(&mut walk)?);
+            meta.notes.push("recorded in a guest: its times are corrected to the clock of its host".into());
+        }
+        GUEST => {
+            let name = walk.cstr(4096, "GUEST option")?;
+            meta.notes.push(format!("recorded on the host of guest {name:?}, whose events are in a file of their own"));
+        }
         TSC2NSEC => {
             let tsc = TscToNs {
                 mult: walk.u32("TSC2NSEC option")?,

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! From raw clock values to nanoseconds, as trace-cmd does it.
 //!
+//! trace-cmd 3.1.6 leaves a guest's TIME_SHIFT out in other buffers than the top one, whose clock is the same; here it is
+//! applied to all of them. Times before 0, which wrap around there, are 0.
+//!
 //! **Source**: `timestamp_calc()`, `timestamp_host_sync()` in trace-cmd's
 //! lib/trace-cmd/trace-input.c; the order of steps is theirs.
 

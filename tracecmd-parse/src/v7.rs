@@ -81,7 +81,9 @@ struct Found {
 
 /// All options of all option sections, in the order of the chain.
 fn options_chain(sections: &mut Sections<'_>, first: u64) -> Result<Vec<Opt>, Error> {
-    const WHAT: &str = "options section (version 7 has the table of buffers in the last one)";
+    // Nothing in the data says which CPU they are of: without the table they cannot be read by anybody.
+    const WHAT: &str =
+        "options section (of version 7 files the last one has the table of buffers, without which no event has a CPU)";
     let mut all = Vec::new();
     let mut seen = BTreeSet::new();
     // Sections may overlap in a hostile file: bound what is kept of them together.

@@ -2,11 +2,15 @@
 //! Recordings that were cut or have wrong bytes: an error or a stated gap,
 //! never a panic, a hang, or other events than the whole file has.
 
+#[path = "common/allocated.rs"]
+mod allocated;
 mod common;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
+use allocated::alone;
 use common::random::Random;
 use common::structure::{Kind, structure};
 use tracecmd_parse::{Error, Item, Select, Summary, TraceFile, TraceReader};
@@ -14,7 +18,18 @@ use tracecmd_parse::{Error, Item, Select, Summary, TraceFile, TraceReader};
 /// Time, id and a sum of the bytes of each event, by CPU.
 type Events = BTreeMap<u32, Vec<(u64, u16, u64)>>;
 
+/// Reads everything, in five seconds and not much more memory than the file is long.
 fn read(bytes: Vec<u8>) -> Result<(Events, Summary), Error> {
+    let (start, before, len) = (Instant::now(), allocated::now(), bytes.len());
+    allocated::start();
+    let result = walk(bytes);
+    assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
+    let peak = allocated::peak() - before;
+    assert!(peak < 4 * len + (64 << 20), "{peak} bytes of memory for a file of {len}");
+    result
+}
+
+fn walk(bytes: Vec<u8>) -> Result<(Events, Summary), Error> {
     let limit = 64 * bytes.len() as u64 + (1 << 20);
     let trace = TraceFile::from_bytes(bytes)?;
     let mut events = Events::new();
@@ -48,6 +63,7 @@ fn samples() -> Vec<PathBuf> {
 
 #[test]
 fn a_cut_file_gives_a_prefix_and_says_so() {
+    let _alone = alone();
     for path in samples() {
         let whole = std::fs::read(&path).unwrap();
         let (all, summary) = read(whole.clone()).unwrap();
@@ -55,10 +71,11 @@ fn a_cut_file_gives_a_prefix_and_says_so() {
         let total: usize = all.values().map(Vec::len).sum();
         let mut random = Random(1);
         let (mut refused, mut opened) = (0, 0);
-        for round in 0..120 {
+        let cuts = rounds(200).max(100);
+        for round in 0..cuts {
             let len = match round {
-                0..40 => round,
-                40..80 => whole.len() - 1 - random.below(20_000),
+                0..30 => round,
+                30..60 => whole.len() - 1 - random.below(20_000),
                 _ => random.below(whole.len()),
             };
             match read(whole[..len].to_vec()) {
@@ -85,11 +102,12 @@ fn a_cut_file_gives_a_prefix_and_says_so() {
 
 #[test]
 fn wrong_bytes_never_panic() {
+    let _alone = alone();
     for path in samples() {
         let whole = std::fs::read(&path).unwrap();
         let mut random = Random(2);
         let (mut refused, mut opened, mut gaps) = (0, 0, 0);
-        for round in 0..120 {
+        for round in 0..rounds(2000) {
             let mut bytes = whole.clone();
             // Half of them in the first bytes, where the structure is.
             let range = if round % 2 == 0 { 2000 } else { bytes.len() };
@@ -114,29 +132,70 @@ fn wrong_bytes_never_panic() {
     }
 }
 
+/// A recording, opened, and the path that it was opened by.
+fn opened_copy(path: &PathBuf, dir: &Path) -> (TraceFile, PathBuf) {
+    let copy = dir.join("trace.dat");
+    std::fs::write(&copy, std::fs::read(path).unwrap()).unwrap();
+    (TraceFile::open(&copy).unwrap(), copy)
+}
+
+fn count(trace: &TraceFile) -> Result<(u64, usize), Error> {
+    let mut cursor = trace.cursor(&Select::top())?;
+    while cursor.next()?.is_some() {}
+    let summary = cursor.summary();
+    Ok((summary.events, summary.gaps.len()))
+}
+
 #[test]
 fn a_file_that_shrinks_while_it_is_read_is_told() {
+    let _alone = alone();
     for path in samples() {
-        let copy = std::env::temp_dir().join(format!("tracecmd-parse-shrink-{}.dat", std::process::id()));
-        std::fs::copy(&path, &copy).unwrap();
-        let mut permissions = copy.metadata().unwrap().permissions();
-        std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o600);
-        std::fs::set_permissions(&copy, permissions).unwrap();
-        let trace = TraceFile::open(&copy).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let (trace, copy) = opened_copy(&path, dir.path());
         let start = trace.meta().buffers[0].cpus.iter().filter(|c| c.size > 0).map(|c| c.offset).min().unwrap();
         std::fs::OpenOptions::new().write(true).open(&copy).unwrap().set_len(start + 5000).unwrap();
-        let told = || -> Result<bool, Error> {
-            let mut cursor = trace.cursor(&Select::top())?;
-            while cursor.next()?.is_some() {}
-            Ok(!cursor.summary().gaps.is_empty())
-        };
         // A gap, or (inside a chunk that was there a moment ago) an error.
-        assert!(told().unwrap_or(true), "{}", path.display());
-        std::fs::remove_file(&copy).unwrap();
+        assert!(count(&trace).map_or(true, |(_, gaps)| gaps > 0), "{}", path.display());
     }
 }
 
-/// How many structural changes of each recording: all of them with `DAMAGE=full`.
+/// What was opened is read: a file that grows, or another one under its name, changes nothing.
+#[test]
+fn a_file_that_grows_or_is_replaced_is_read_as_it_was_opened() {
+    let _alone = alone();
+    for path in samples() {
+        let dir = tempfile::tempdir().unwrap();
+        let (trace, copy) = opened_copy(&path, dir.path());
+        let expected = count(&trace).unwrap();
+        assert!(expected.0 > 0 && expected.1 == 0, "{expected:?}");
+        let mut file = std::fs::OpenOptions::new().append(true).open(&copy).unwrap();
+        std::io::Write::write_all(&mut file, &[0xa5; 100_000]).unwrap();
+        assert_eq!(count(&trace).unwrap(), expected);
+        let other = dir.path().join("other");
+        std::fs::write(&other, [0x5a; 10_000]).unwrap();
+        std::fs::rename(&other, &copy).unwrap();
+        assert_eq!(count(&trace).unwrap(), expected);
+    }
+}
+
+/// The same bytes overwritten by others: whatever comes, it comes to an end.
+#[test]
+fn a_file_that_is_overwritten_does_no_harm() {
+    let _alone = alone();
+    for path in samples() {
+        let dir = tempfile::tempdir().unwrap();
+        let (trace, copy) = opened_copy(&path, dir.path());
+        let size = copy.metadata().unwrap().len();
+        for byte in [0x00, 0xff, 0x5a] {
+            let file = std::fs::OpenOptions::new().write(true).open(&copy).unwrap();
+            std::os::unix::fs::FileExt::write_all_at(&file, &vec![byte; size as usize], 0).unwrap();
+            let events = count(&trace);
+            assert!(events.as_ref().map_or(true, |(events, gaps)| *events == 0 || *gaps > 0), "{byte}: {events:?}");
+        }
+    }
+}
+
+/// How often: as often as asked with `DAMAGE=full`, a tenth of it without.
 fn rounds(full: usize) -> usize {
     if std::env::var_os("DAMAGE").is_some_and(|how| how == "full") { full } else { full / 10 }
 }
@@ -152,6 +211,7 @@ fn says(trace: &TraceFile) -> String {
 /// A length, an offset, a count or an id that is not what it was: refused, told, or of no consequence.
 #[test]
 fn structural_changes_are_told() {
+    let _alone = alone();
     let structural = [Kind::Length, Kind::Offset, Kind::Count, Kind::Id];
     for path in samples() {
         let whole = std::fs::read(&path).unwrap();

@@ -2,55 +2,24 @@
 //! Files made to break a reader: every byte of small files of every shape set
 //! to bad values, loops, overlaps, bombs. No panic, no hang, little memory.
 
+#[path = "common/allocated.rs"]
+mod allocated;
 mod common;
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Cursor;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
 
+use allocated::alone;
 use common::model;
 use tracecmd_parse::write::{Head, Shape, TraceWriter};
 use tracecmd_parse::{Compression, Endian, Error, Item, Select, Summary, TraceFile, TraceReader};
 
-/// Counts what is allocated.
-struct Counting;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call goes to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        PEAK.fetch_max(now, Ordering::Relaxed);
-        // SAFETY: as the caller promises to us.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as the caller promises to us.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// The allocator counts for all threads: one test at a time.
-fn alone() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
 /// Reads everything there is; the peak of memory on top of what was there.
 fn read(bytes: Vec<u8>) -> (Result<(u64, Summary), Error>, usize) {
     let limit = 256 * bytes.len() as u64 + (1 << 20);
-    let before = NOW.load(Ordering::Relaxed);
-    PEAK.store(before, Ordering::Relaxed);
+    let before = allocated::now();
+    allocated::start();
     let result = read_all(bytes, limit);
-    (result, PEAK.load(Ordering::Relaxed) - before)
+    (result, allocated::peak() - before)
 }
 
 fn read_all(bytes: Vec<u8>, limit: u64) -> Result<(u64, Summary), Error> {

@@ -7,11 +7,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use common::model;
+use common::model::{self, Record};
 use common::random::Random;
 use tracecmd_parse::tracecmd::{Libraries, Options, TraceCmd, serve_if_asked};
+use tracecmd_parse::write::{Head, Stamp};
 use tracecmd_parse::{
-    Compression, Error, EventCursor, EventFormat, Field, FieldKind, Item, Select, TaskStates, TraceFile, TraceReader,
+    Compression, Error, EventCursor, EventFormat, Field, FieldKind, Item, Select, TaskStates, TimeSample, TimeShift,
+    TraceFile, TraceReader, TscToNs,
 };
 
 /// Not a test but what the child process runs: this binary is started again with only it.
@@ -152,6 +154,57 @@ fn both_readers_agree_on_what_is_written() {
     }
     println!("{files} files, {events} events equal, {refused} refused");
     assert!(files > 10 && events > 1000);
+}
+
+/// Times are corrected as the library does it; options that neither knows are passed over by both.
+#[test]
+fn both_readers_correct_times_the_same() {
+    if !have_library() {
+        return;
+    }
+    let sample = |time, offset, scaling, fraction| TimeSample { time, offset, scaling, fraction };
+    let shift = |flags| TimeShift {
+        peer_trace_id: 7,
+        flags,
+        cpus: vec![
+            vec![sample(0, 1_000, 1, 0)],
+            vec![sample(0, -10, 1, 0), sample(1 << 20, 500, 3, 1), sample(1 << 30, 900, 1, 0)],
+        ],
+    };
+    let tsc = TscToNs { mult: 3 << 20, shift: 21, offset: 0 };
+    let plain = || model::head(2);
+    let heads = [
+        ("offset", Head { ts_offset_ns: 123_456_789, ..plain() }),
+        ("tsc", Head { tsc_to_ns: Some(tsc), clock: Some("x86-tsc".into()), ..plain() }),
+        ("tsc and offset", Head { tsc_to_ns: Some(tsc), ts_offset_ns: -500, ..plain() }),
+        ("shift", Head { time_shift: Some(shift(0)), ..plain() }),
+        ("shift between samples", Head { time_shift: Some(shift(1)), ..plain() }),
+        ("date", Head { more_options: vec![(1, b"0x10\0".to_vec())], ..plain() }),
+        ("unknown", Head { more_options: vec![(99, b"what?".to_vec()), (40, Vec::new())], ..plain() }),
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    let mut events = 0;
+    for (name, head) in &heads {
+        for shape in model::shapes().into_iter().filter(|shape| shape.compression != Compression::Zlib) {
+            let records = |pid: u32, step: u64| -> Vec<Record> {
+                let event = |at: u64| Record::Event {
+                    ts: 50_000 + at * step,
+                    data: model::tick(shape.endian, pid, at),
+                    stamp: if at % 7 == 3 { Stamp::Absolute } else { Stamp::Delta },
+                };
+                (0..40).map(event).collect()
+            };
+            let cpus = BTreeMap::from([(0, records(1, 1_000_003)), (1, records(2, 70_000_001))]);
+            let bytes = model::write(&shape, head, &vec![(String::new(), cpus)]);
+            let path = cut_file(dir.path(), &bytes, 7);
+            let native = TraceFile::open(&path).unwrap();
+            assert_eq!(native.meta().notes.is_empty(), !(name.contains("shift") || *name == "unknown"), "{name}");
+            let count = same_events(&native, &open(&path), "", &path);
+            assert_eq!(count, 80, "{name} {shape:?}");
+            events += count;
+        }
+    }
+    println!("{events} events equal");
 }
 
 #[test]
