@@ -189,7 +189,9 @@ fn few(samples: &[TimeSample]) -> bool {
             && (1..16).contains(&s.scaling)
             && (0..8).contains(&s.fraction)
     };
-    !samples.is_empty() && samples.iter().all(small)
+    // Of a time before the first of several samples it reads what is in memory before them.
+    let from_start = samples.len() == 1 || samples.first().is_some_and(|first| first.time <= 0);
+    from_start && samples.iter().all(small)
 }
 
 /// Whether times go forward on each CPU and are within what pages hold. The library lets corrected times before 0 wrap

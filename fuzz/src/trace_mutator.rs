@@ -87,6 +87,7 @@ fn head(random: &mut Random, cpus: u32) -> Head {
         let column = |random: &mut Random| {
             let mut samples: Vec<TimeSample> = (0..1 + random.below(3)).map(|_| sample(random)).collect();
             samples.sort_by_key(|sample| sample.time);
+            samples[0].time = 0;
             samples
         };
         let samples = (0..cpus).map(|_| column(random)).collect();
