@@ -67,7 +67,7 @@ impl Dir {
 
 #[test]
 fn help_has_examples_and_fits() {
-    for command in ["replay", "explain", "info", "cut", "topology", "list", "completions", "man"] {
+    for command in ["replay", "explain", "info", "cut", "funcgraph", "topology", "list", "completions", "man"] {
         let text = fine(&[command, "--help"]);
         assert!(text.contains("Examples:") && text.contains("sisdiff"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 
+use crate::cli::funcgraph_args::{FUNCGRAPH_EXAMPLES, FuncgraphArgs};
 use crate::cli::fuzz_args::{BUGS_EXAMPLES, FUZZ_EXAMPLES, FuzzArgs, REPRO_EXAMPLES, ReproArgs};
-use crate::cli::values::{FailOn, TraceTime, parse_cpus, parse_glob, parse_hz, parse_ns, parse_pid, parse_spec};
+use crate::cli::values::{FailOn, TraceTime, parse_cpus, parse_glob, parse_hz, parse_pid, parse_scan_cost, parse_spec};
 use crate::cpumask::Cpumask;
 use crate::fair::Spec;
 
@@ -41,6 +42,9 @@ pub enum Command {
     /// Cut a recording to a time, some CPUs or the scheduler's events; without names, if asked.
     #[command(after_help = CUT_EXAMPLES)]
     Cut(Box<CutArgs>),
+    /// Say what functions cost by the function_graph tracer, and compare recordings of it.
+    #[command(after_help = FUNCGRAPH_EXAMPLES)]
+    Funcgraph(Box<FuncgraphArgs>),
     /// Show what is understood of a machine: SMT, LLCs, nodes, sched domains.
     #[command(after_help = TOPOLOGY_EXAMPLES)]
     Topology(TopologyArgs),
@@ -159,8 +163,9 @@ pub struct SourceArgs {
     /// Jiffies per second of the recorded kernel (CONFIG_HZ). Default: what a snapshot tells, else 250.
     #[arg(long, value_name = "HZ", value_parser = parse_hz)]
     pub hz: Option<u32>,
-    /// Declared cost of one idle check of a scan, ns: kernels with SIS_PROP measured their scans, which no trace tells.
-    #[arg(long, value_name = "NS", default_value = DEFAULT_SCAN_COST, value_parser = parse_ns)]
+    /// Declared cost of one idle check of a scan, ns, or the JSON of `funcgraph --fit`: kernels with SIS_PROP measured
+    /// their scans, which a trace of events does not tell.
+    #[arg(long, value_name = "NS|FILE", default_value = DEFAULT_SCAN_COST, value_parser = parse_scan_cost)]
     pub scan_cost: u64,
     /// The trace buffer (ftrace instance) to read. Default: the top one.
     #[arg(long, value_name = "NAME")]

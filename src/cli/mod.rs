@@ -3,6 +3,8 @@
 
 pub mod args;
 mod cut;
+pub mod funcgraph;
+pub mod funcgraph_args;
 mod fuzz;
 mod fuzz_args;
 mod info;
@@ -72,6 +74,7 @@ fn run(command: Command) -> Result<ExitCode, Trouble> {
             machine::read(&mut plan.options.topology)?;
             replay::explain(&plan)?;
         }
+        Command::Funcgraph(args) => funcgraph::funcgraph(&args)?,
         Command::Fuzz(args) => return fuzz::fuzz(*args),
         Command::Repro(args) => return fuzz::repro(&args),
         Command::Bugs => print(&crate::report::fuzz::bugs())?,

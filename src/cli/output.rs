@@ -29,6 +29,12 @@ pub enum Trouble {
     /// A case or an implementation cannot be played.
     #[error(transparent)]
     Play(#[from] oracle::Trouble),
+    /// The costs of scanning cannot be told.
+    #[error(transparent)]
+    ScanCost(#[from] crate::scan_cost::ScanCostError),
+    /// A function graph cannot be read.
+    #[error(transparent)]
+    Funcgraph(#[from] crate::funcgraph::FuncgraphError),
     /// Output cannot be written.
     #[error("{what}: cannot be written ({reason}); nothing more was done")]
     Write {

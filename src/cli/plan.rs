@@ -195,6 +195,25 @@ fn options(args: SourceArgs, files: &[PathBuf]) -> Result<Options, Trouble> {
     })
 }
 
+/// Options of a replay for the model of the recorded kernel alone.
+///
+/// # Errors
+/// None in practice: the default baseline is a model.
+pub fn measuring(topology: Option<TopologySource>, buffer: Option<String>) -> Result<Options, Trouble> {
+    let ns = |text: &str| crate::cli::values::parse_scan_cost(text).map_err(Trouble::Usage);
+    Ok(Options {
+        topology,
+        baseline: model(DEFAULT_BASELINE.parse().map_err(usage)?)?,
+        patched: Vec::new(),
+        ignore_probes: false,
+        assume_sync: false,
+        hz: None,
+        scan_cost_ns: ns(DEFAULT_SCAN_COST)?,
+        buffer,
+        reader: ReaderKind::Native,
+    })
+}
+
 /// The reader that is meant.
 pub fn reader_kind(reader: ReaderArg) -> ReaderKind {
     match reader {

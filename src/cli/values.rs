@@ -122,6 +122,14 @@ pub fn parse_glob(text: &str) -> Result<globset::Glob, String> {
     globset::Glob::new(text).map_err(|error| error.kind().to_string())
 }
 
+/// What an operation was measured to cost: `LABEL=US`.
+pub fn parse_measured(text: &str) -> Result<(String, f64), String> {
+    let (label, us) = text.rsplit_once('=').ok_or("expected LABEL=US, such as off=16.176")?;
+    let us = us.strip_suffix("us").unwrap_or(us).parse().ok().filter(|us: &f64| us.is_finite() && *us >= 0.0);
+    us.map(|us| (label.to_owned(), us))
+        .ok_or_else(|| "expected microseconds after the =, such as off=16.176".to_owned())
+}
+
 /// A cpulist.
 pub fn parse_cpus(text: &str) -> Result<Cpumask, String> {
     let cpus: Cpumask = text.parse().map_err(|error: crate::cpumask::CpulistError| error.to_string())?;
@@ -134,6 +142,21 @@ pub fn parse_hz(text: &str) -> Result<u32, String> {
         .ok()
         .filter(|hz| (24..=10_000).contains(hz))
         .ok_or_else(|| "expected CONFIG_HZ of the recorded kernel: usually 100, 250, 300 or 1000".to_owned())
+}
+
+/// The cost of an idle check: nanoseconds, or a file of `funcgraph --fit --format json`, whose first fit counts.
+pub fn parse_scan_cost(text: &str) -> Result<u64, String> {
+    if !std::path::Path::new(text).is_file() {
+        return parse_ns(text).map_err(|error| error + "; or a file that `funcgraph --fit --format json` wrote");
+    }
+    let read = std::fs::read_to_string(text).map_err(|error| format!("cannot be read ({error})"))?;
+    let report: serde_json::Value = serde_json::from_str(&read).map_err(|error| format!("is no JSON: {error}"))?;
+    let ns = report["scan_costs"][0]["rows"][0]["cost"]["per_probe_ns"].as_f64();
+    let ns = ns.ok_or("has no scan_costs; write it with `funcgraph --fit --format json`")?;
+    match ns.round() {
+        whole if (0.0..=1e6).contains(&whole) => Ok(whole as u64),
+        _ => Err(format!("its fit says {ns:.1} ns for each check, which cannot be: too few calls?")),
+    }
 }
 
 /// Nanoseconds, with or without the unit.

@@ -91,7 +91,16 @@ fn parallel<T: Send>(
     results.into_iter().collect()
 }
 
-type Sink<'a> = &'a mut dyn FnMut(&str, &Row, &[Contestant]) -> Result<(), ReplayError>;
+/// Replays one file and gives each decision to `sink` as it settles.
+///
+/// # Errors
+/// As [`replay`], and the sink's own.
+pub fn decisions(file: &Path, job: &Job<'_>, sink: Sink<'_>) -> Result<Outcome, ReplayError> {
+    one(file, job, sink)
+}
+
+/// Hears of each decision: the file's name, the decision, the implementations.
+pub type Sink<'a> = &'a mut dyn FnMut(&str, &Row, &[Contestant]) -> Result<(), ReplayError>;
 
 fn one(file: &Path, job: &Job<'_>, sink: Sink<'_>) -> Result<Outcome, ReplayError> {
     let source = Source::open(file, job.options.buffer.as_deref(), job.options.reader)?;

@@ -5,6 +5,7 @@ pub mod agreement;
 pub mod cut;
 pub mod decisions;
 pub mod explain;
+pub mod funcgraph;
 pub mod fuzz;
 pub mod info;
 pub mod json;

@@ -49,6 +49,45 @@ impl AnyTrace {
     }
 }
 
+/// An input with all packing taken away.
+pub enum Unpacked {
+    /// A trace.dat.
+    Dat(Box<TraceFile>),
+    /// Text of any kind, from its first byte.
+    Text(Box<dyn Read + Send>),
+}
+
+/// Opens a file or `-` as [`open_any`] does, and leaves text to the caller: for text that is no list of events.
+///
+/// # Errors
+/// As [`open_any`], but for what it says of texts.
+pub fn open_unpacked(path: impl AsRef<Path>) -> Result<Unpacked, Error> {
+    let path = path.as_ref();
+    let opened = || {
+        let stream: Bytes = if path.as_os_str() == "-" {
+            Box::new(io::stdin())
+        } else if path.is_dir() {
+            return Err(Error::NotAFile { found: "directory" });
+        } else {
+            let mut file = File::open(path)?;
+            let mut first = [0; TRACE_DAT.len()];
+            let n = if file.metadata()?.is_file() { read_up_to(&mut file, &mut first)? } else { 0 };
+            if n > 0 && TRACE_DAT.starts_with(&first[..n]) {
+                return TraceFile::open(path).map(|trace| Unpacked::Dat(Box::new(trace)));
+            }
+            Box::new(Cursor::new(first[..n].to_vec()).chain(file))
+        };
+        match unpack(stream)? {
+            (stream, true) => TraceFile::from_file(nameless(stream)?).map(|trace| Unpacked::Dat(Box::new(trace))),
+            (stream, false) => Ok(Unpacked::Text(stream)),
+        }
+    };
+    opened().map_err(|error| match error {
+        named @ Error::InFile { .. } => named,
+        error => Error::InFile { path: path.to_path_buf(), error: Box::new(error) },
+    })
+}
+
 /// How often the events will be walked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Walks {

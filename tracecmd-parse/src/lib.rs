@@ -109,7 +109,7 @@ pub use error::Error;
 pub use field::{FieldRef, RawEvent};
 pub use flags::{FlagTable, TaskStates};
 pub use format::{CommonFields, EventFormat, Field, FieldKind, Formats};
-pub use input::{AnyTrace, open_any, open_repeatable};
+pub use input::{AnyTrace, Unpacked, open_any, open_repeatable, open_unpacked};
 pub use meta::{Buffer, CpuData, Gap, Meta, OptionSeen, Text};
 pub use page::PageLayout;
 pub use reader::{Select, TraceFile, TraceReader};
