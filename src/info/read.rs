@@ -37,18 +37,20 @@ pub struct Ask {
 /// The reader's: why this is no trace, or cannot be read as one; [`Error::NoBuffer`].
 pub fn read(path: &Path, ask: &Ask, tick: &mut dyn FnMut(u64)) -> Result<Info, Error> {
     let (any, library);
-    let (reader, form): (&dyn TraceReader, Option<&'static str>) = match ask.reader {
+    let (reader, form, who): (&dyn TraceReader, Option<&'static str>, &'static str) = match ask.reader {
         ReaderKind::Native => {
             any = open_any(path)?;
             let form = match &any {
                 AnyTrace::Text(text) => Some(text.form().name()),
                 AnyTrace::Dat(_) | AnyTrace::Library(_) => None,
             };
-            (any.reader(), form)
+            // The library steps in for a file that ours does not know.
+            let who = if matches!(any, AnyTrace::Library(_)) { "tracecmd" } else { "native" };
+            (any.reader(), form, who)
         }
         ReaderKind::TraceCmd => {
             library = TraceCmd::open(path)?;
-            (&library, None)
+            (&library, None, "tracecmd")
         }
     };
     let meta = reader.meta();
@@ -63,7 +65,7 @@ pub fn read(path: &Path, ask: &Ask, tick: &mut dyn FnMut(u64)) -> Result<Info, E
         walked.buffer(reader, &decoder, &buffer.name, tick);
     }
     let beside = beside::look(path, ask.topology.as_ref(), meta.kernel_release());
-    Ok(assemble(path, ask, reader, form, &decoder, walked, beside, about))
+    Ok(assemble(path, who, reader, form, &decoder, walked, beside, about))
 }
 
 #[derive(Default)]
@@ -124,7 +126,7 @@ fn walk(
 #[allow(clippy::too_many_arguments, reason = "everything that was found, once")]
 fn assemble(
     path: &Path,
-    ask: &Ask,
+    who: &'static str,
     reader: &dyn TraceReader,
     form: Option<&'static str>,
     decoder: &Decoder,
@@ -152,7 +154,7 @@ fn assemble(
     };
     Info {
         file: path.display().to_string(),
-        format: format_info(path, ask, reader, form),
+        format: format_info(path, who, reader, form),
         replay: advice::replayable(&facts),
         missing: advice::missing(&facts),
         record: advice::record(&facts),
@@ -207,7 +209,7 @@ fn overrun(cpustat: &[String]) -> Option<u64> {
     sum
 }
 
-fn format_info(path: &Path, ask: &Ask, reader: &dyn TraceReader, form: Option<&'static str>) -> FormatInfo {
+fn format_info(path: &Path, who: &str, reader: &dyn TraceReader, form: Option<&'static str>) -> FormatInfo {
     let meta = reader.meta();
     let of_dat = form.is_none();
     let mut options: Vec<String> = Vec::new();
@@ -232,7 +234,7 @@ fn format_info(path: &Path, ask: &Ask, reader: &dyn TraceReader, form: Option<&'
         }),
         packed: packed(path).map(str::to_owned),
         bytes: file.map(|meta| meta.len()),
-        reader: if ask.reader == ReaderKind::Native { "native" } else { "tracecmd" }.to_owned(),
+        reader: who.to_owned(),
         tracecmd: meta.tracecmd_version.clone(),
         options,
         formats: if of_dat { reader.formats().len() as u64 } else { 0 },
