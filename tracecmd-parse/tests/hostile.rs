@@ -195,7 +195,9 @@ fn large_chunks_of_many_cpus_stay_within_the_budget() {
     let (result, memory) = read(with_cpus(bytes, &places));
     let (items, summary) = result.unwrap();
     assert!((60..600).contains(&items), "{items}");
-    assert!(summary.gaps.iter().all(|gap| gap.what.contains("for the CPUs' buffers at once")), "{:?}", summary.gaps[0]);
+    // The data of the file before are in no table any more, which is told of the buffer.
+    let mut of_cpus = summary.gaps.iter().filter(|gap| gap.cpu.is_some());
+    assert!(of_cpus.all(|gap| gap.what.contains("for the CPUs' buffers at once")), "{:?}", summary.gaps);
     assert!(memory < 600 << 20, "{memory}");
 }
 
