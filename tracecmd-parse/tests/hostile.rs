@@ -195,9 +195,11 @@ fn large_chunks_of_many_cpus_stay_within_the_budget() {
     let (result, memory) = read(with_cpus(bytes, &places));
     let (items, summary) = result.unwrap();
     assert!((60..600).contains(&items), "{items}");
-    // The data of the file before are in no table any more, which is told of the buffer.
-    let mut of_cpus = summary.gaps.iter().filter(|gap| gap.cpu.is_some());
-    assert!(of_cpus.all(|gap| gap.what.contains("for the CPUs' buffers at once")), "{:?}", summary.gaps);
+    // Also told: the file is of 2 CPUs, and their own data are in no table any more.
+    let other = ["where the file says that there are 2 CPUs", "belong to no CPU"];
+    let mut rest = summary.gaps.iter().filter(|gap| !other.iter().any(|other| gap.what.contains(other)));
+    assert!(rest.clone().count() > 0, "{:?}", summary.gaps[0]);
+    assert!(rest.all(|gap| gap.what.contains("for the CPUs' buffers at once")), "{:?}", summary.gaps);
     assert!(memory < 600 << 20, "{memory}");
 }
 
