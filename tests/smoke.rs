@@ -2,7 +2,7 @@
 //! Every oracle on a fixed number of pseudo-random cases, with the toolchain at hand.
 
 use sisdiff::fuzz_loop::{self, Plan};
-use sisdiff::oracle::{FAMILIES, Models, Options};
+use sisdiff::oracle::{Allowed, FAMILIES, Models, Options};
 use sisdiff::report;
 
 #[test]
@@ -14,6 +14,7 @@ fn no_oracle_speaks() {
             time: None,
             cases: Some(2_000),
             options: Options { allow_known: true, ..Options::default() },
+            allowed: Allowed::default(),
             first_only: false,
         };
         let outcome = fuzz_loop::run(&plan, &Models, &mut |_| {}).expect("the implementations are there");

@@ -15,7 +15,7 @@ use crate::cli::replay::{DEFAULT_WIDTH, EXIT_FOUND};
 use crate::cli::sink::{self, Sink};
 use crate::fair::ModelSpec;
 use crate::fuzz_loop::{self, Found, Outcome, Plan};
-use crate::oracle::{Key, Models, Options};
+use crate::oracle::{Allowed, Key, Models, Options};
 use crate::report::fuzz as report;
 use crate::report::shell::printable;
 use crate::repro::{self, minimized};
@@ -32,7 +32,7 @@ const CASE_MAX: u64 = 1 << 20;
 /// # Errors
 /// Whatever keeps cases from being played or written.
 pub fn fuzz(args: FuzzArgs) -> Result<ExitCode, Trouble> {
-    let plan = plan(&args);
+    let plan = plan(&args)?;
     let bar = Bar::new(args.quiet, plan.time, plan.cases);
     let mut told = BTreeSet::new();
     let mut outcome = fuzz_loop::run(&plan, &Models, &mut |outcome: &Outcome| {
@@ -59,15 +59,24 @@ pub fn fuzz(args: FuzzArgs) -> Result<ExitCode, Trouble> {
     }
 }
 
-fn plan(args: &FuzzArgs) -> Plan {
-    Plan {
+fn plan(args: &FuzzArgs) -> Result<Plan, Trouble> {
+    let allowed = match &args.allow {
+        None => Allowed::default(),
+        Some(path) => {
+            let what = printable(&path.display().to_string());
+            let text = String::from_utf8_lossy(&bytes(path)?).into_owned();
+            Allowed::parse(&text).map_err(|error| Trouble::Usage(format!("{what}: {error}")))?
+        }
+    };
+    Ok(Plan {
         names: names(&args.pair),
         seed: args.seed,
         time: args.time.or_else(|| args.cases.is_none().then_some(DEFAULT_TIME)),
         cases: args.cases,
         options: options(&args.oracles),
+        allowed,
         first_only: args.first,
-    }
+    })
 }
 
 fn options(args: &OracleArgs) -> Options {
@@ -145,6 +154,12 @@ pub fn repro(args: &ReproArgs) -> Result<ExitCode, Trouble> {
 }
 
 fn read(path: &Path) -> Result<Case, Trouble> {
+    let what = printable(&path.display().to_string());
+    Case::read(&bytes(path)?).map_err(|error| Trouble::Usage(format!("{what}: {error}")))
+}
+
+/// What is in a file, or comes on stdin.
+fn bytes(path: &Path) -> Result<Vec<u8>, Trouble> {
     let stdin = path == Path::new("-");
     let what = if stdin { "stdin".to_owned() } else { path.display().to_string() };
     let input: io::Result<Box<dyn Read>> =
@@ -157,5 +172,5 @@ fn read(path: &Path) -> Result<Case, Trouble> {
             "{what}: larger than {CASE_MAX} bytes: no case; expected a case file or what a fuzzer left"
         )));
     }
-    Case::read(&bytes).map_err(|error| Trouble::Usage(format!("{}: {error}", printable(&what))))
+    Ok(bytes)
 }

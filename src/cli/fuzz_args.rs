@@ -56,6 +56,9 @@ pub struct FuzzArgs {
     /// Where the cases come from.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// A file of findings to leave aside, each with reason and commit; see fuzz/allowed.toml.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub allow: Option<PathBuf>,
     /// Stop at the first finding.
     #[arg(long)]
     pub first: bool,

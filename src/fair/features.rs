@@ -51,6 +51,32 @@ bitflags::bitflags! {
         const SYNC_NO_DELAYED = 1 << 8;
         /// 6.12.y: the slow path counts allowed CPUs only.
         const SLOW_ALLOWED = 1 << 9;
+        /// df3cb4ea1fb6 on 5.2: select_idle_smt() tests the domain's span.
+        const FIX_SMT_SPAN = 1 << 16;
+        /// 60588bfa223f on 5.2: the scan walks allowed CPUs only.
+        const FIX_SCAN_ALLOWED = 1 << 17;
+        /// No patch of any kernel: the soft-affinity RFC with the second scan made where the first ran out.
+        const FIX_SECOND_SCAN = 1 << 18;
+        /// d8fcb81f1acf on 5.10: an idle prev_cpu wins in wake_affine_idle().
+        const IDLE_PREV = 1 << 19;
+        /// 8b4e74ccb582 on 5.11: the rule for per-CPU kthreads holds in task context only.
+        const KTHREAD_IN_TASK = 1 << 20;
+        /// 014ba44e8184 on 5.11: the rule for per-CPU kthreads asks whether the task fits.
+        const KTHREAD_FITS = 1 << 21;
+        /// Before b4c9c9f15649 (5.7 to 5.10-rc3): the search for capacity comes before an idle target and prev.
+        const BUG_ASYM_FIRST = 1 << 22;
+        /// 23d04d8c6b8e on patch 4/4: the candidate is tested against the CPUs of the domain.
+        const FIX_CANDIDATE = 1 << 23;
+        /// Before 6c8116c914b6 (5.5, 5.6): avg_load of groups with spare capacity in place of busy ones.
+        const BUG_AVG_LOAD = 1 << 24;
+        /// Before 289de3598481 (5.5): the slow path's group_weight is 0.
+        const BUG_GROUP_WEIGHT = 1 << 25;
+        /// Before 8aeaffef8c6e (6.1 to 6.8): select_idle_smt() does not test the domain's span.
+        const BUG_SMT_SPAN = 1 << 26;
+        /// Before 02dbb7246c5b (5.12, 5.13-rc1): has_idle_cores of the waker's LLC is cleared.
+        const BUG_IDLE_CORES_LLC = 1 << 27;
+        /// Before c722f35b513f (5.12): no sibling of prev is tried.
+        const BUG_NO_IDLE_SMT = 1 << 28;
         /// No patch of any kernel: the abs() that the golden vectors of 6.1 and later were made with. It leaves a negative
         /// unsigned difference as it is, where the kernel's include/linux/math.h converts it to signed first.
         const STAND_IN_ABS = 1 << 15;

@@ -81,6 +81,21 @@ const V5_2_PATCHES: &[PatchInfo] = &[
         bits: Patch::TUNABLES,
         meaning: "RFC 3/3: sched_preferred and sched_allowed, on top of soft-affinity",
     },
+    PatchInfo {
+        name: "fix-smt-span",
+        bits: Patch::FIX_SMT_SPAN,
+        meaning: "df3cb4ea1fb6: select_idle_smt() tests the domain's span",
+    },
+    PatchInfo {
+        name: "fix-scan-allowed",
+        bits: Patch::FIX_SCAN_ALLOWED,
+        meaning: "60588bfa223f: the scan walks allowed CPUs only",
+    },
+    PatchInfo {
+        name: "fix-second-scan",
+        bits: Patch::FIX_SECOND_SCAN,
+        meaning: "RFC 2/3 with its second scan made where the first ran out (no patch of any kernel)",
+    },
 ];
 
 /// Since 6.6 no scan cost and no average idle time is read.
@@ -99,6 +114,30 @@ const V6_12_PATCHES: &[PatchInfo] = &[
         name: "slow-allowed",
         bits: Patch::SLOW_ALLOWED,
         meaning: "6.12.y: the slow path counts allowed CPUs only",
+    },
+];
+
+const V5_10_PATCHES: &[PatchInfo] = &[PatchInfo {
+    name: "idle-prev",
+    bits: Patch::IDLE_PREV,
+    meaning: "d8fcb81f1acf: an idle prev_cpu wins in wake_affine_idle()",
+}];
+
+const V6_1_PATCHES: &[PatchInfo] = &[
+    PatchInfo {
+        name: "bug-smt-span",
+        bits: Patch::BUG_SMT_SPAN,
+        meaning: "as before 8aeaffef8c6e: select_idle_smt() does not test the span",
+    },
+    PatchInfo {
+        name: "bug-idle-cores-llc",
+        bits: Patch::BUG_IDLE_CORES_LLC,
+        meaning: "as before 02dbb7246c5b: has_idle_cores of the waker's LLC is cleared",
+    },
+    PatchInfo {
+        name: "bug-no-idle-smt",
+        bits: Patch::BUG_NO_IDLE_SMT,
+        meaning: "as before c722f35b513f: no sibling of prev is tried",
     },
 ];
 
@@ -130,6 +169,36 @@ const V5_11_PATCHES: &[PatchInfo] = &[
         bits: Patch::RECENT_USED_V1,
         meaning: "the earlier 05/10 form of 3/4; decides as recent-used does",
     },
+    PatchInfo {
+        name: "fix-candidate-span",
+        bits: Patch::FIX_CANDIDATE,
+        meaning: "23d04d8c6b8e: test 4/4's candidate against the CPUs of the domain",
+    },
+    PatchInfo {
+        name: "kthread-in-task",
+        bits: Patch::KTHREAD_IN_TASK,
+        meaning: "8b4e74ccb582: the rule for per-CPU kthreads in task context only",
+    },
+    PatchInfo {
+        name: "kthread-fits",
+        bits: Patch::KTHREAD_FITS,
+        meaning: "014ba44e8184: the rule for per-CPU kthreads asks whether the task fits",
+    },
+    PatchInfo {
+        name: "bug-asym-first",
+        bits: Patch::BUG_ASYM_FIRST,
+        meaning: "as before b4c9c9f15649: the search for capacity comes first",
+    },
+    PatchInfo {
+        name: "bug-avg-load",
+        bits: Patch::BUG_AVG_LOAD,
+        meaning: "as before 6c8116c914b6: avg_load of the wrong groups",
+    },
+    PatchInfo {
+        name: "bug-group-weight",
+        bits: Patch::BUG_GROUP_WEIGHT,
+        meaning: "as before 289de3598481: group_weight is 0 in the slow path",
+    },
 ];
 
 /// Every name that a spec can begin with, oldest first.
@@ -157,7 +226,7 @@ pub const RELEASES: &[ReleaseInfo] = &[
         meaning: "Debian 11; recordings and vectors are both of it",
         features: COMMON.union(SchedFeat::SIS_PROP).union(SchedFeat::SIS_AVG_CPU),
         defaults: COMMON.union(SchedFeat::SIS_PROP),
-        patches: &[],
+        patches: V5_10_PATCHES,
         reads: COMMON_READS,
     },
     ReleaseInfo {
@@ -183,7 +252,7 @@ pub const RELEASES: &[ReleaseInfo] = &[
         meaning: "Debian 12; recordings and vectors are both of it",
         features: COMMON.union(SchedFeat::SIS_PROP).union(SchedFeat::SIS_UTIL),
         defaults: COMMON.union(SchedFeat::SIS_UTIL),
-        patches: &[],
+        patches: V6_1_PATCHES,
         reads: Inputs::all(),
     },
     ReleaseInfo {

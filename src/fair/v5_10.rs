@@ -12,7 +12,7 @@ pub mod slow;
 
 use crate::fair::decision::Exit;
 use crate::fair::env::Env;
-use crate::fair::features::SchedFeat;
+use crate::fair::features::{Patch, SchedFeat};
 use crate::fair::leaf::{Wrap, fits_capacity};
 pub use crate::fair::v5_2::{
     record_wakee, set_idle_cores, test_idle_cores, update_idle_core, wake_affine_idle, wake_wide,
@@ -34,6 +34,9 @@ pub fn wake_affine<R: Recorder>(e: &mut Env<'_, R>, sd: &Domain, p: TaskId, this
 
     if e.sched_feat(SchedFeat::WA_IDLE) {
         target = wake_affine_idle(e, this_cpu, prev_cpu);
+        if e.patched(Patch::IDLE_PREV) && target.is_none() && e.available_idle_cpu(prev_cpu) {
+            target = Some(prev_cpu);
+        }
     }
 
     if e.sched_feat(SchedFeat::WA_WEIGHT) && target.is_none() {

@@ -129,8 +129,12 @@ pub fn select_idle_core<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, sd: &Domain,
                 break;
             }
 
-            if e.patched(Patch::IDLE_CANDIDATE) && idle_candidate.is_none() && cpus_ptr.test(cpu) {
-                idle_candidate = Some(cpu);
+            if e.patched(Patch::IDLE_CANDIDATE) && idle_candidate.is_none() {
+                // Kernel bug, kept: not the CPUs of the domain (23d04d8c6b8e, which is FIX_CANDIDATE).
+                let usable = if e.patched(Patch::FIX_CANDIDATE) { &cpus } else { &cpus_ptr };
+                if usable.test(cpu) {
+                    idle_candidate = Some(cpu);
+                }
             }
         }
 
@@ -305,6 +309,12 @@ pub fn select_idle_sibling<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, prev: Cpu
         task_util = uclamp_task_util(e, p);
     }
 
+    if e.patched(Patch::BUG_ASYM_FIRST)
+        && let Some(cpu) = select_capacity(e, p, target)
+    {
+        return cpu;
+    }
+
     if (e.available_idle_cpu(target) || e.sched_idle_cpu(target)) && asym_fits_capacity(e, task_util, target) {
         return e.exit(Exit::Target, target);
     }
@@ -318,7 +328,12 @@ pub fn select_idle_sibling<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, prev: Cpu
     }
 
     // Kernel bug, kept: also from interrupt context (8b4e74ccb582), and without a look at the capacity (014ba44e8184).
-    if e.is_per_cpu_kthread(e.current()) && prev == e.this_cpu() && e.nr_running(prev) <= 1 {
+    if e.is_per_cpu_kthread(e.current())
+        && (!e.patched(Patch::KTHREAD_IN_TASK) || e.in_task())
+        && prev == e.this_cpu()
+        && e.nr_running(prev) <= 1
+        && (!e.patched(Patch::KTHREAD_FITS) || asym_fits_capacity(e, task_util, prev))
+    {
         return e.exit(Exit::PerCpuKthread, prev);
     }
 
@@ -342,13 +357,8 @@ pub fn select_idle_sibling<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, prev: Cpu
     e.sis().recent_miss += u64::from(shares);
     e.sis().recent_miss_2021 += u64::from(candidate);
 
-    if e.topology().asym_cpucapacity()
-        && let Some(sd) = e.topology().sd_asym(target)
-    {
-        return match select_idle_capacity(e, p, e.topology().domain(sd), target) {
-            Some(i) => e.exit(Exit::AsymCapacity, i),
-            None => e.exit(Exit::AsymFallback, target),
-        };
+    if let Some(cpu) = select_capacity(e, p, target) {
+        return cpu;
     }
 
     let Some(sd) = e.topology().sd_llc(target) else {
@@ -370,6 +380,18 @@ pub fn select_idle_sibling<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, prev: Cpu
     }
 
     e.fallback(target)
+}
+
+/// The search in the asymmetric domain, where there is one, which then decides.
+fn select_capacity<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, target: Cpu) -> Option<Cpu> {
+    if !e.topology().asym_cpucapacity() {
+        return None;
+    }
+    let sd = e.topology().sd_asym(target)?;
+    Some(match select_idle_capacity(e, p, e.topology().domain(sd), target) {
+        Some(i) => e.exit(Exit::AsymCapacity, i),
+        None => e.exit(Exit::AsymFallback, target),
+    })
 }
 
 /// Whether the wakee may use the recently used CPU.

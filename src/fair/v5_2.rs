@@ -261,7 +261,7 @@ fn scan_cpu_mask_for_idle_cores<R: Recorder>(e: &mut Env<'_, R>, cpus: &mut Cpum
 ///
 /// Kernel bug, kept: the domain's span is not asked, so that isolated siblings count (df3cb4ea1fb6).
 /// **Source**: kernel/sched/fair.c, select_idle_smt(), v5.2 and the RFC.
-pub fn select_idle_smt<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, target: Cpu) -> Option<Cpu> {
+pub fn select_idle_smt<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, sd: &Domain, target: Cpu) -> Option<Cpu> {
     e.enter("select_idle_smt");
     if !e.topology().smt_present() {
         return e.nothing(Exit::IdleSmt);
@@ -284,7 +284,7 @@ pub fn select_idle_smt<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, target: Cpu) 
     for cpu in e.topology().smt_mask(target).iter() {
         // sis_scanned: before the affinity test.
         e.sis().scanned += 1;
-        if !e.cpu_allowed(cpu, p) {
+        if !e.cpu_allowed(cpu, p) || (e.patched(Patch::FIX_SMT_SPAN) && !sd.span.test(cpu)) {
             continue;
         }
         if e.available_idle_cpu(cpu) {
@@ -332,7 +332,8 @@ fn scan_cpu_mask_for_idle_cpu<R: Recorder>(
     sd: &Domain,
     nr: &mut i32,
 ) -> Scan {
-    for cpu in sd.span.iter_wrap(target.index()) {
+    let walked = if e.patched(Patch::FIX_SCAN_ALLOWED) { e.cpumask_and(&sd.span, cpus) } else { sd.span };
+    for cpu in walked.iter_wrap(target.index()) {
         // sis_scanned: each turn of the loop, the one that stops at the limit included.
         e.sis().scanned += 1;
         *nr = nr.wrapping_sub(1);
@@ -391,7 +392,11 @@ pub fn select_idle_cpu<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, sd: &Domain, 
 
         // Bug of the patch, kept: a scan that ran out leaves the loop variable at nr_cpumask_bits or above, not at target.
         // The second scan is therefore left out where it is wanted, and made where target itself was idle.
-        if nr != 0 && e.affinity_unequal(p) && scan == Scan::Found(target) && nr < nr_begin.wrapping_sub(1) {
+        let again = match e.patched(Patch::FIX_SECOND_SCAN) {
+            true => scan == Scan::RanOut,
+            false => scan == Scan::Found(target) && nr < nr_begin.wrapping_sub(1),
+        };
+        if nr != 0 && e.affinity_unequal(p) && again {
             let mut cpus = e.cpus_ptr(p);
             e.cpumask_andnot(&mut cpus, &cpus_preferred);
 
@@ -457,7 +462,7 @@ pub fn select_idle_sibling<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, prev: Cpu
         return i;
     }
 
-    if let Some(i) = select_idle_smt(e, p, target) {
+    if let Some(i) = select_idle_smt(e, p, sd, target) {
         return i;
     }
 

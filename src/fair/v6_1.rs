@@ -12,7 +12,7 @@ pub mod slow;
 use crate::cpumask::Cpumask;
 use crate::fair::decision::Exit;
 use crate::fair::env::Env;
-use crate::fair::features::SchedFeat;
+use crate::fair::features::{Patch, SchedFeat};
 use crate::fair::leaf::{Wrap, fits_capacity, update_avg};
 use crate::fair::v5_2::div_u64;
 pub use crate::fair::v5_10::{_task_util_est, TaskUtil, task_util_est};
@@ -136,7 +136,7 @@ pub fn select_idle_smt<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, sd: &Domain, 
         if cpu == target {
             continue;
         }
-        if !sd.span.test(cpu) {
+        if !sd.span.test(cpu) && !e.patched(Patch::BUG_SMT_SPAN) {
             continue;
         }
         if e.available_idle_cpu(cpu) || e.sched_idle_cpu(cpu) {
@@ -224,7 +224,8 @@ pub fn select_idle_cpu<R: Recorder>(
     }
 
     if has_idle_core {
-        set_idle_cores(e, target, false);
+        let of = if e.patched(Patch::BUG_IDLE_CORES_LLC) { this } else { target };
+        set_idle_cores(e, of, false);
     }
 
     if e.sched_feat(SchedFeat::SIS_PROP) && this_sd.is_some() && !has_idle_core {
@@ -395,6 +396,7 @@ pub fn select_idle_sibling<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, prev: Cpu
         has_idle_core = test_idle_cores(e, target);
 
         if !has_idle_core
+            && !e.patched(Patch::BUG_NO_IDLE_SMT)
             && e.cpus_share_cache(prev, target)
             && let Some(i) = select_idle_smt(e, p, sd, prev)
         {

@@ -15,7 +15,9 @@ use rayon::prelude::*;
 
 use crate::fair::Edges;
 use crate::fuzz_loop::worker::{Harvest, Worker};
-use crate::oracle::{Counts, FAMILIES, Finding, Key, Maker, Options, Tally, Trouble, attempt, relabelled, replayed};
+use crate::oracle::{
+    Allowed, Counts, FAMILIES, Finding, Key, Maker, Options, Scout, Tally, Trouble, attempt, relabelled, replayed,
+};
 use crate::scenario::Case;
 
 pub use sizes::Sizes;
@@ -36,6 +38,8 @@ pub struct Plan {
     pub cases: Option<u64>,
     /// What counts as a finding.
     pub options: Options,
+    /// Findings that are left aside.
+    pub allowed: Allowed,
     /// Stop at the first finding; else go on, and keep one case for each kind of finding.
     pub first_only: bool,
 }
@@ -71,6 +75,8 @@ pub struct Outcome {
     pub edges: Vec<u64>,
     /// The bytes of cases that reached a new branch, oldest first.
     pub corpus: Vec<Vec<u8>>,
+    /// Findings left aside by the allow file.
+    pub allowed: u64,
     litters: u64,
     /// Findings by kind.
     pub findings: BTreeMap<Key, Found>,
@@ -102,22 +108,36 @@ pub fn family(case: &Case) -> &'static [&'static str] {
     FAMILIES[case.events.len() % FAMILIES.len()]
 }
 
-/// For fuzz targets, which tell by a panic: every oracle on one case with one of the [`FAMILIES`], known bugs left aside.
+/// For fuzz targets, which tell by a panic: every oracle on one case with one of the [`FAMILIES`], known bugs and what
+/// the project's allow file names left aside.
 ///
 /// # Panics
 /// With the finding and the case as a file.
 pub fn must_hold(case: &Case, maker: &dyn Maker) {
+    must_hold_as(case, family(case), maker);
+}
+
+/// The same with the implementations in `names`.
+///
+/// # Panics
+/// With the finding and the case as a file.
+pub fn must_hold_as(case: &Case, names: &[&str], maker: &dyn Maker) {
     let options = Options { allow_known: true, ..Options::default() };
-    let names = family(case);
-    // By a rule of the case alone, so that a case found so is found again.
-    let result = if case.decisions().is_multiple_of(4) {
-        check(case, names, maker, options)
-    } else {
-        attempt(case, names, maker, options)
-    };
-    if let Err(trouble) = result {
-        let pair = names.iter().map(|&name| name.to_owned()).collect();
-        panic!("{trouble}\n\n{}", Case { pair, ..case.clone() }.write());
+    let pair: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+    // The quick judge first. The others by a rule of the case alone, so that a case found so is found again.
+    let result =
+        Scout::new(&pair, maker, options).play(case).and_then(|(findings, _)| match findings.into_iter().next() {
+            Some(finding) => Err(Trouble::Finding(Box::new(finding))),
+            None => match case.decisions() % 16 {
+                0 => check(case, names, maker, options).map(drop),
+                n if n % 4 == 0 => attempt(case, names, maker, options).map(drop),
+                _ => Ok(()),
+            },
+        });
+    match result {
+        Err(Trouble::Finding(finding)) if Allowed::of_the_project().entry(&finding).is_some() => {}
+        Err(trouble) => panic!("{trouble}\n\n{}", Case { pair, ..case.clone() }.write()),
+        Ok(()) => {}
     }
 }
 
@@ -163,6 +183,10 @@ impl Outcome {
         self.sizes.extend_from(&harvest.sizes);
         self.corpus.extend(harvest.corpus);
         for found in harvest.found {
+            if plan.allowed.entry(&found.finding).is_some() {
+                self.allowed += found.times;
+                continue;
+            }
             let times = found.times;
             let first = self.findings.entry(found.finding.key()).or_insert(Found { times: 0, ..found });
             first.times += times;

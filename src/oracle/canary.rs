@@ -78,7 +78,7 @@ mod tests {
     use super::*;
     use crate::fair::WalkStep;
     use crate::fuzz_loop::{self, Plan};
-    use crate::oracle::{Options, attempt};
+    use crate::oracle::{Allowed, Options, attempt};
     use crate::topology::Topology;
     use crate::wakeup::WakeKind;
 
@@ -90,6 +90,7 @@ mod tests {
             time: None,
             cases: Some(400),
             options: Options { allow_known: true, ..Options::default() },
+            allowed: Allowed::default(),
             first_only: false,
         };
         let outcome = fuzz_loop::run(&plan, &Planted(fault), &mut |_| {}).expect("the models are there");

@@ -105,7 +105,8 @@ pub fn domain(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
     }))
 }
 
-/// A scan of single CPUs that has a limit `nr` looks at fewer than `nr` CPUs: the test comes before the look.
+/// A scan of single CPUs that has a limit `nr` looks at fewer than `nr` CPUs (the test comes before the look), and gives up
+/// only after as many.
 pub fn budget(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
     // Where cores are searched in the same loop, the limit does not count.
     let of_cores = trial.spec.is_none_or(|spec| spec.release() >= Release::V6_1)
@@ -116,6 +117,12 @@ pub fn budget(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
     if i64::from(looks) >= limit {
         let text = format!("{looks} CPUs looked at under nr {limit}");
         return trial.fail("budget", "more CPUs than the limit", text);
+    }
+    // Clusters have a loop of their own.
+    if trial.brief.gave_up && i64::from(looks) + 1 < limit && !trial.state.topology.has_clusters() {
+        let text = format!("the scan gave up under nr {limit} with {looks} CPUs looked at");
+        let finding = Finding::of("budget", trial, "the limit spent on CPUs not looked at", text);
+        return Err(Box::new(Finding { known: known::wasted_budget(trial), ..finding }));
     }
     Ok(())
 }
@@ -156,7 +163,8 @@ pub fn writes(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
         let of = |cpu: Cpu| topology.llc_shared(cpu) == Some(shared) || topology.balance_shared(cpu) == Some(shared);
         if has || !trial.target().is_some_and(of) {
             let text = format!("has_idle_cores of shared state {shared} = {has}, target {}", shown(trial.target()));
-            return trial.fail("writes", "has_idle_cores of another LLC, or set", text);
+            let finding = Finding::of("writes", trial, "has_idle_cores of another LLC, or set", text);
+            return Err(Box::new(Finding { known: known::other_llc(trial), ..finding }));
         }
     }
     let flips_counted = writes.wakee_flips.is_some() && trial.wakeup.kind != WakeKind::Ttwu;

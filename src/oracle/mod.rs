@@ -26,6 +26,7 @@
 //! | `panic` | | nothing panics |
 //! | `fault` | | a kernel tree's code follows no null pointer and ends |
 
+mod allow;
 pub mod canary;
 mod conserve;
 mod effects;
@@ -47,12 +48,13 @@ use crate::fair::{Brief, Decision, Exit};
 use crate::machine::State;
 use crate::wakeup::Wakeup;
 
+pub use allow::{AllowError, Allowed, Entry};
 pub use effects::effects;
 
 pub use invariants::INVARIANTS;
 use judge::panicked;
 pub use judge::{Maker, Models, Options, Side, Tally, Trouble, attempt, try_case};
-pub use known::{KNOWN, KnownBug};
+pub use known::{KNOWN, KnownBug, Seen};
 pub use meta::{relabelled, replayed};
 pub use scout::{Counts, Scout, spot};
 #[cfg(feature = "tree")]

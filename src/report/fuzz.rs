@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::fair::{Edges, Exit};
 use crate::fuzz_loop::{Found, Outcome, Plan, Sizes};
-use crate::oracle::{Finding, KNOWN, Key, KnownBug};
+use crate::oracle::{Finding, KNOWN, Key, KnownBug, Seen};
 use crate::report::layout::{Align, BAD, HEADING, NOTABLE, columns, count, counted, indented, paint, percent};
 use crate::report::shell::quoted;
 use crate::scenario::Case;
@@ -118,6 +118,9 @@ fn known(outcome: &Outcome) -> String {
 
 fn findings(outcome: &Outcome, files: &BTreeMap<Key, String>) -> String {
     let mut out = format!("\n{}\n", paint(HEADING, "findings"));
+    if outcome.allowed > 0 {
+        out += &format!("  {} left aside by the allow file\n", counted(outcome.allowed, "case", "cases"));
+    }
     if outcome.findings.is_empty() {
         return out + "  none\n";
     }
@@ -175,25 +178,70 @@ pub fn case_file(case: &Case) -> String {
 /// The table of known bugs.
 pub fn bugs() -> String {
     let mut out = format!("{}\n", paint(HEADING, "known bugs of the wakeup path"));
-    for KnownBug { fix, affected, mechanism, shows } in &KNOWN {
-        let rows = [("affected", affected), ("mechanism", mechanism), ("shows as", shows)]
-            .map(|(key, value)| vec![key.to_owned(), (*value).to_owned()]);
-        out += &format!("\n{}\n{}", paint(HEADING, fix), columns(2, &[Align::Left, Align::Wrap], &rows));
+    let heads = ["bug", "found by", "cases", "smallest machine", "affected"].map(str::to_owned).to_vec();
+    let rows = KNOWN.iter().map(|bug| {
+        let found = match bug.seen {
+            Seen::Invariant(_) => "invariant",
+            Seen::Differential => "differential",
+            Seen::OutOfReach(_) => "-",
+        };
+        let cases = if bug.cases > 0 { count(u64::from(bug.cases)) } else { "-".to_owned() };
+        let affected = bug.affected.split([',', ';']).next().unwrap_or_default();
+        vec![bug.fix.to_owned(), found.to_owned(), cases, smallest(bug), affected.to_owned()]
+    });
+    let rows: Vec<Vec<String>> = std::iter::once(heads).chain(rows).collect();
+    out += &columns(2, &[Align::Left, Align::Left, Align::Right, Align::Left, Align::Left], &rows);
+    out += "  cases: played from nothing until it was found, the median of five seeds\n";
+    for bug in &KNOWN {
+        let pair = match (bug.before, bug.after) {
+            ("", _) => String::new(),
+            (before, "") => before.to_owned(),
+            (before, after) => format!("{before}, without it {after}"),
+        };
+        let rows = [
+            ("affected", bug.affected.to_owned()),
+            ("mechanism", bug.mechanism.to_owned()),
+            ("shows as", bug.shows.to_owned()),
+            ("found by", bug.seen.to_string()),
+            ("here", pair),
+        ];
+        let rows = rows.into_iter().filter(|(_, value)| !value.is_empty());
+        let rows: Vec<Vec<String>> = rows.map(|(key, value)| vec![key.to_owned(), value]).collect();
+        out += &format!("\n{}\n{}", paint(HEADING, bug.fix), columns(2, &[Align::Left, Align::Wrap], &rows));
     }
     out
+}
+
+/// `3 CPUs, 2 wakeups`.
+fn smallest(bug: &KnownBug) -> String {
+    bug.case().map_or_else(
+        || "-".to_owned(),
+        |case| {
+            let cpus = u64::from(case.machine.present().weight());
+            format!("{}, {}", counted(cpus, "CPU", "CPUs"), counted(case.decisions() as u64, "wakeup", "wakeups"))
+        },
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fuzz_loop;
-    use crate::oracle::{Models, Options};
+    use crate::oracle::{Allowed, Models, Options};
 
     #[test]
     fn the_report_tells_what_was_tried_and_found() {
         let names = ["v5.11", "v5.11+recent-used"].map(str::to_owned).to_vec();
         let options = Options::default();
-        let plan = Plan { names, seed: 0, time: None, cases: Some(600), options, first_only: false };
+        let plan = Plan {
+            names,
+            seed: 0,
+            time: None,
+            cases: Some(600),
+            options,
+            allowed: Allowed::default(),
+            first_only: false,
+        };
         let run = fuzz_loop::run(&plan, &Models, &mut |_| {}).expect("the models are there");
         let text = outcome(&plan, &run, &BTreeMap::new());
         for part in

@@ -4,6 +4,7 @@
 
 use crate::fair::decision::Exit;
 use crate::fair::env::Env;
+use crate::fair::features::Patch;
 use crate::fair::groups::{Group, groups};
 use crate::fair::leaf::fits_capacity;
 use crate::fair::walk::Recorder;
@@ -174,6 +175,22 @@ pub(crate) fn classify(sd: &Domain, group: &Group, sgs: &mut SgLbStats) {
     }
 }
 
+/// The same with mistakes of its first releases: `group_weight` left at 0 (until 289de3598481), and avg_load of the
+/// groups that have spare capacity (until 6c8116c914b6).
+fn classify_at_first(sd: &Domain, group: &Group, sgs: &mut SgLbStats, [no_weight, wrong_load]: [bool; 2]) {
+    sgs.group_capacity = group.capacity;
+
+    sgs.group_weight = if no_weight { 0 } else { group.weight };
+
+    sgs.group_type = group_classify(sd.imbalance_pct, sgs);
+
+    let is_busy = sgs.group_type == GroupType::FullyBusy || sgs.group_type == GroupType::Overloaded;
+    if is_busy || wrong_load {
+        let counts = if wrong_load { sgs.group_type == GroupType::HasSpare } else { is_busy };
+        sgs.avg_load = if counts { sgs.group_load.wrapping_mul(1024) / sgs.group_capacity.max(1) } else { 0 };
+    }
+}
+
 /// Sums up a group. Kernel trait, kept: over CPUs that `p` may not use, too (changed in 5.13).
 ///
 /// **Source**: kernel/sched/fair.c, update_sg_wakeup_stats(), v5.11.
@@ -198,7 +215,12 @@ pub fn update_sg_wakeup_stats<R: Recorder>(e: &mut Env<'_, R>, sd: &Domain, grou
         sgs.group_misfit_task_load = true;
     }
 
-    classify(sd, group, &mut sgs);
+    let old = Patch::BUG_AVG_LOAD | Patch::BUG_GROUP_WEIGHT;
+    if e.patched(old) {
+        classify_at_first(sd, group, &mut sgs, [e.patched(Patch::BUG_GROUP_WEIGHT), e.patched(Patch::BUG_AVG_LOAD)]);
+    } else {
+        classify(sd, group, &mut sgs);
+    }
     sgs
 }
 
