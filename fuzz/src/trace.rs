@@ -142,7 +142,12 @@ fn ask_library(bytes: &[u8], all: &[(String, Events, Summary)]) {
     let told = library_events(path.clone(), all);
     let _ = std::fs::remove_file(path);
     *SPENT.lock().expect("nobody panicked") = Some((start, spent + now.elapsed()));
-    for ((name, ours, _), theirs) in all.iter().zip(told.unwrap_or_default()) {
+    let told = told.unwrap_or_default();
+    // It gives no events, and no error, where it does not understand header_page to the last word.
+    if told.iter().all(Vec::is_empty) {
+        return;
+    }
+    for ((name, ours, _), theirs) in all.iter().zip(told) {
         same(ours, &theirs, &format!("buffer {name:?}: native, library"));
     }
 }
