@@ -5,6 +5,7 @@
 //! two neighbouring releases that no listed change explains is a mistake in a model, or in the list.
 
 mod list;
+mod search;
 mod when;
 
 use crate::fair::hidden::Hidden;

@@ -1,58 +1,206 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Predicates of changes, by a plain look at the state.
 
-use crate::cpumask::Cpumask;
 use crate::fair::features::SchedFeat;
-use crate::machine::TaskFlags;
-use crate::topology::{SdFlags, SharedId};
+use crate::machine::{TaskFlags, TaskId};
+use crate::topology::{Domain, SdFlags};
 use crate::units::Cpu;
 use crate::wakeup::WakeKind;
 
 use super::Site;
+use super::search::{Search, affine_domain, allowed, is_available, is_idle, is_sched_idle, searches};
 
 /// The change alters no decision: what is looked at or booked, not what is chosen.
 pub fn never(_: &Site<'_>) -> bool {
     false
 }
 
-/// `available_idle_cpu()`.
-fn is_available(site: &Site<'_>, cpu: Cpu) -> bool {
-    let rq = &site.state.rq;
-    let queued = rq.nr_running[cpu.index()] > 0 || rq.ttwu_pending.test(cpu) || !rq.curr_idle.test(cpu);
-    !queued && !rq.vcpu_preempted.test(cpu)
+/// A CPU that runs only SCHED_IDLE tasks is where the older one passes it over and the newer one takes it: prev_cpu or
+/// recent_used_cpu, the target while another CPU is idle, the first in the scan, a sibling where the scan ends too early; or
+/// the slow path meets one.
+pub fn sched_idle_is_met(site: &Site<'_>) -> bool {
+    let topology = &site.state.topology;
+    let is = |cpu: Cpu| is_sched_idle(site, cpu);
+    let prev = site.wakeup.prev_cpu;
+    let recent = site.older.tasks.get(site.wakeup.p.index()).map(|task| task.recent_used_cpu);
+    let recent = recent.filter(|&cpu| allowed(site).test(cpu));
+    let meets = |search: Search<'_>| {
+        let target = search.target;
+        let near = |cpu: Cpu| cpu != target && topology.cpus_share_cache(cpu, target);
+        let named = [Some(prev), recent].into_iter().flatten().filter(|&cpu| near(cpu));
+        let others = search.usable.iter().chain(named.clone());
+        let first = search.first_usable(site);
+        let is_cut = |turn| search.common_limit(site).is_some_and(|limit| turn >= limit);
+        let cut = topology.sd_llc(site.wakeup.this_cpu).is_none() || first.is_some_and(|(_, turn)| is_cut(turn));
+        let by_core = search.says_idle_cores(site) && search.has_idle_core(site);
+        named.clone().any(is)
+            || (is(target) && others.into_iter().any(|cpu| cpu != target && is_available(site, cpu)))
+            || (!by_core && !cut && first.is_some_and(|(cpu, _)| cpu != target && is(cpu)))
+            || (!by_core && cut && topology.smt_mask(target).iter().any(|cpu| cpu != target && is(cpu)))
+    };
+    searches(site).any(meets)
+        || (searches_outside(site) && targets(site).into_iter().any(is))
+        || ((slow(site) || (asym(site) && searches(site).next().is_some())) && allowed(site).iter().any(is))
 }
 
-/// `sched_idle_cpu()`.
-fn is_sched_idle(site: &Site<'_>, cpu: Cpu) -> bool {
-    let nr_running = site.state.rq.nr_running[cpu.index()];
-    nr_running > 0 && nr_running == site.state.rq.idle_h_nr_running[cpu.index()]
+/// A target without an LLC domain: only it and prev_cpu are looked at.
+fn searches_outside(site: &Site<'_>) -> bool {
+    let topology = &site.state.topology;
+    site.wakeup.kind == WakeKind::Ttwu && targets(site).into_iter().any(|cpu| topology.sd_llc(cpu).is_none())
 }
 
-/// Some CPU runs only SCHED_IDLE tasks.
-pub fn some_sched_idle(site: &Site<'_>) -> bool {
-    site.state.topology.cpus().any(|cpu| is_sched_idle(site, cpu))
-}
-
-/// The same, and the wakee is SCHED_IDLE itself.
+/// Some CPU runs only SCHED_IDLE tasks, and the wakee is SCHED_IDLE itself.
 pub fn sched_idle_wakee(site: &Site<'_>) -> bool {
-    site.state.tasks[site.wakeup.p].policy_idle && some_sched_idle(site)
+    let some = || site.state.topology.cpus().any(|cpu| is_sched_idle(site, cpu));
+    site.state.tasks[site.wakeup.p].policy_idle && some()
+}
+
+/// An idle CPU that the wakee may use lies where the limit of v5.2, which counts the others too, has ended the scan.
+pub fn limit_counts_others(site: &Site<'_>) -> bool {
+    let beyond = |search: Search<'_>| {
+        let Some(limit) = search.older_limit(site).filter(|_| search.usable != *search.span) else { return false };
+        let idle = |cpu: Cpu| search.usable.test(cpu) && is_idle(site, cpu);
+        search.span.iter_wrap(search.target.index()).zip(1..).any(|(cpu, turn)| turn >= limit && idle(cpu))
+    };
+    searches(site).any(beyond)
+}
+
+/// The two put the search's end elsewhere: the older one's proportional limit, or that of utilisation, comes before an idle
+/// CPU that there is. Without an LLC of its own, this_cpu scans nothing where the limit is proportional.
+pub fn limits_differ(site: &Site<'_>) -> bool {
+    let scans_nothing = site.state.topology.sd_llc(site.wakeup.this_cpu).is_none();
+    let bites = |search: Search<'_>| {
+        let Some((_, turn)) = search.first_usable(site) else { return false };
+        let older = search.older_limit(site).is_some_and(|limit| turn >= limit);
+        let newer =
+            || search.first_after(site).zip(search.util_limit(site)).is_some_and(|((_, turn), limit)| turn >= limit);
+        older || scans_nothing || newer()
+    };
+    searches(site).any(bites)
+}
+
+/// A scan from the target finds another CPU than one from the CPU after it, or only one of them ends at its limit before.
+pub fn one_turn_matters(site: &Site<'_>) -> bool {
+    let aged = site.newer_spec.features().contains(SchedFeat::SIS_PROP);
+    let matters = |search: Search<'_>| {
+        let (Some(from), Some(after)) = (search.first_usable(site), search.first_after(site)) else { return false };
+        let parts = |limit: Option<u64>| limit.is_some_and(|limit| (from.1 >= limit) != (after.1 >= limit));
+        from.0 != after.0
+            || (aged && from != after)
+            || parts(search.older_limit(site))
+            || parts(search.util_limit(site))
+    };
+    searches(site).any(matters)
+}
+
+/// A target's LLC is said to have idle cores, has none, and yet an idle CPU.
+pub fn core_search_fails(site: &Site<'_>) -> bool {
+    let fails = |search: Search<'_>| {
+        search.says_idle_cores(site) && search.first_usable(site).is_some() && !search.has_idle_core(site)
+    };
+    searches(site).any(fails)
+}
+
+/// A sibling of prev_cpu is idle that the scan would not have come to first, or one of the target that a scan that ended at
+/// its limit left over.
+pub fn idle_sibling(site: &Site<'_>) -> bool {
+    let topology = &site.state.topology;
+    let prev = site.wakeup.prev_cpu;
+    let matters = |search: Search<'_>| {
+        let idle = |cpu: &Cpu| search.usable.test(*cpu) && is_idle(site, *cpu);
+        let of = |cpu: Cpu| topology.smt_mask(cpu).iter().filter(|&sibling| sibling != cpu).find(|cpu| idle(cpu));
+        let first = search.first_usable(site);
+        let ends = |turn| search.older_limit(site).is_some_and(|limit| turn >= limit);
+        let limited = topology.sd_llc(site.wakeup.this_cpu).is_none() || first.is_none_or(|(_, turn)| ends(turn));
+        let of_prev = of(prev).filter(|_| topology.cpus_share_cache(prev, search.target));
+        let new = of_prev.is_some_and(|sibling| limited || first.is_none_or(|(cpu, _)| cpu != sibling));
+        new || (limited && of(search.target).is_some())
+    };
+    topology.smt_present() && searches(site).any(matters)
+}
+
+/// wake_affine_idle() leaves the choice to the loads, and these choose this_cpu by one average and not by the other.
+pub fn loads_choose_differently(site: &Site<'_>) -> bool {
+    let rq = &site.state.rq;
+    let chooses = |loads: &[u64]| affine_domain(site).is_some_and(|sd| loads_choose_this(site, sd, loads));
+    is_left_to_loads(site) && chooses(&rq.load_avg) != chooses(&rq.runnable_load_avg)
+}
+
+/// wake_affine_idle() leaves the choice to the loads, these choose this_cpu, and prev_cpu is idle; where the two share cache
+/// prev_cpu would be taken all the same, unless this_cpu runs only SCHED_IDLE tasks or has to fit.
+pub fn loads_leave_idle_prev(site: &Site<'_>) -> bool {
+    let (this_cpu, prev_cpu) = (site.wakeup.this_cpu, site.wakeup.prev_cpu);
+    let apart = !site.state.topology.cpus_share_cache(this_cpu, prev_cpu);
+    let taken = !apart && !is_sched_idle(site, this_cpu) && !asym(site) && !site.state.topology.has_clusters();
+    let chooses = || affine_domain(site).is_some_and(|sd| loads_choose_this(site, sd, &site.state.rq.load_avg));
+    !taken && is_available(site, prev_cpu) && is_left_to_loads(site) && chooses()
+}
+
+/// wake_affine() is asked, and neither this_cpu's idleness nor the sync flag has decided.
+fn is_left_to_loads(site: &Site<'_>) -> bool {
+    let (this_cpu, prev_cpu) = (site.wakeup.this_cpu, site.wakeup.prev_cpu);
+    if affine_domain(site).is_none() {
+        return false;
+    }
+    let idle = is_available(site, this_cpu) && site.state.topology.cpus_share_cache(this_cpu, prev_cpu);
+    let alone = is_sync(site) && site.state.rq.nr_running[this_cpu.index()] == 1;
+    let ask = site.older_spec.features() & site.newer_spec.features();
+    !(ask.contains(SchedFeat::WA_IDLE) && (idle || alone))
+}
+
+/// The waker will sleep.
+fn is_sync(site: &Site<'_>) -> bool {
+    site.wakeup.sync && !site.state.tasks[site.wakeup.current].flags.contains(TaskFlags::EXITING)
+}
+
+/// wake_affine_weight() with these loads of the run queues chooses this_cpu.
+fn loads_choose_this(site: &Site<'_>, sd: &Domain, loads: &[u64]) -> bool {
+    let features = site.older_spec.features() | site.newer_spec.features();
+    if !features.contains(SchedFeat::WA_WEIGHT) {
+        return false;
+    }
+    let (this_cpu, prev_cpu) = (site.wakeup.this_cpu.index(), site.wakeup.prev_cpu.index());
+    let h_load = |id: TaskId| i128::from(site.state.tasks[id].h_load);
+    let capacity = |cpu: usize| i128::from(site.state.rq.cpu_capacity[cpu]);
+    let bias = |percent: u32| if features.contains(SchedFeat::WA_BIAS) { i128::from(percent) } else { 1 };
+    let mut this_load = i128::from(loads[this_cpu]);
+    if is_sync(site) {
+        this_load -= h_load(site.wakeup.current);
+        if this_load < 0 {
+            return true;
+        }
+    }
+    let task = h_load(site.wakeup.p);
+    let this_load = (this_load + task) * bias(100) * capacity(prev_cpu);
+    let half = sd.imbalance_pct.saturating_sub(100) / 2;
+    let prev_load = (i128::from(loads[prev_cpu]) - task) * bias(100 + half) * capacity(this_cpu);
+    this_load < prev_load + i128::from(is_sync(site))
+}
+
+/// The older one bounds its scan by average idle time over scan cost, and there is something to find.
+pub fn older_has_sis_prop(site: &Site<'_>) -> bool {
+    site.older_spec.features().contains(SchedFeat::SIS_PROP) && is_something_to_find(site)
+}
+
+/// The newer one does.
+pub fn newer_has_sis_prop(site: &Site<'_>) -> bool {
+    site.newer_spec.features().contains(SchedFeat::SIS_PROP) && is_something_to_find(site)
+}
+
+/// The older one gives up its scan for its average cost alone, and there is something to find.
+pub fn older_gives_up_by_cost(site: &Site<'_>) -> bool {
+    let gives_up = |search: Search<'_>| search.older_limit(site) == Some(0) && search.first_usable(site).is_some();
+    searches(site).any(gives_up)
+}
+
+/// A search can be made, and an idle CPU is there that it may take.
+fn is_something_to_find(site: &Site<'_>) -> bool {
+    searches(site).any(|search| search.first_usable(site).is_some())
 }
 
 /// Both CPUs that the search can start from.
 fn targets(site: &Site<'_>) -> [Cpu; 2] {
     [site.wakeup.this_cpu, site.wakeup.prev_cpu]
-}
-
-/// The LLC spans of the targets.
-fn spans<'a>(site: &'a Site<'_>) -> impl Iterator<Item = &'a Cpumask> {
-    let topology = &site.state.topology;
-    targets(site).into_iter().filter_map(|cpu| topology.sd_llc(cpu)).map(|id| &topology.domain(id).span)
-}
-
-/// The wakee may not use every CPU of a target's LLC.
-pub fn part_of_llc(site: &Site<'_>) -> bool {
-    let cpus_ptr = &site.state.tasks[site.wakeup.p].cpus_ptr;
-    spans(site).any(|span| !span.is_subset(cpus_ptr))
 }
 
 /// The waker is a per-CPU kthread on the wakee's previous CPU with nothing else queued there.
@@ -83,45 +231,14 @@ pub fn sibling_outside(site: &Site<'_>) -> bool {
     targets(site).into_iter().any(outside)
 }
 
-/// An idle sibling of a target: SMT stages can take it.
-pub fn idle_sibling(site: &Site<'_>) -> bool {
-    let topology = &site.state.topology;
-    let idle = |cpu: Cpu| is_available(site, cpu) || is_sched_idle(site, cpu);
-    let has = |cpu: Cpu| topology.smt_mask(cpu).iter().any(|sibling| sibling != cpu && idle(sibling));
-    topology.smt_present() && targets(site).into_iter().any(has)
-}
-
-/// A target's LLC is said to have idle cores.
-pub fn cores_are_searched(site: &Site<'_>) -> bool {
-    let topology = &site.state.topology;
-    let said = |cpu: Cpu| {
-        let shared = [topology.llc_shared(cpu), topology.balance_shared(cpu)];
-        let says = |id: SharedId| site.older.shared[id].has_idle_cores || site.newer.shared[id].has_idle_cores;
-        shared.into_iter().flatten().any(says)
-    };
-    topology.smt_present() && targets(site).into_iter().any(said)
-}
-
 /// Capacities differ.
 pub fn asym(site: &Site<'_>) -> bool {
     site.state.topology.asym_cpucapacity()
 }
 
-/// Both CPUs are compared by load, and the averages differ at one of them.
-pub fn loads_differ(site: &Site<'_>) -> bool {
-    let rq = &site.state.rq;
-    compares_cpus(site)
-        && targets(site).into_iter().any(|cpu| rq.load_avg[cpu.index()] != rq.runnable_load_avg[cpu.index()])
-}
-
 /// wake_affine() can be asked.
 fn compares_cpus(site: &Site<'_>) -> bool {
     site.wakeup.kind == WakeKind::Ttwu && site.wakeup.this_cpu != site.wakeup.prev_cpu
-}
-
-/// wake_affine() can be asked, and prev_cpu is idle.
-pub fn prev_is_idle(site: &Site<'_>) -> bool {
-    compares_cpus(site) && is_available(site, site.wakeup.prev_cpu)
 }
 
 /// The waker says it will sleep, and its run queue holds delayed tasks.
@@ -184,57 +301,10 @@ pub fn small_cpu(site: &Site<'_>) -> bool {
     asym(site) && compares_cpus(site) && biggest - smallest >= biggest >> 3
 }
 
-/// A limit can end the scan of a target's LLC in one of the two: its proportional one, or that of utilisation.
-pub fn limit_bites(site: &Site<'_>) -> bool {
-    let topology = &site.state.topology;
-    let cpus_ptr = &site.state.tasks[site.wakeup.p].cpus_ptr;
-    let bites = |cpu: Cpu| {
-        let Some(id) = topology.sd_llc(cpu) else { return false };
-        let span = &topology.domain(id).span;
-        let usable = u64::from((*span & *cpus_ptr).weight());
-        let by_util = site.newer_spec.features().contains(SchedFeat::SIS_UTIL)
-            && topology.llc_shared(cpu).is_some_and(|id| u64::from(site.newer.shared[id].nr_idle_scan) < usable);
-        by_util || prop_bites(site, u64::from(span.weight()), usable)
-    };
-    // Without an LLC of its own, this_cpu scans nothing where the limit is proportional.
-    topology.sd_llc(site.wakeup.this_cpu).is_none() || targets(site).into_iter().any(bites)
-}
-
-/// The older one's proportional limit, or its first rule for it.
-fn prop_bites(site: &Site<'_>, span_weight: u64, usable: u64) -> bool {
-    let this_cpu = site.wakeup.this_cpu.index();
-    let features = site.older_spec.features();
-    let avg_idle = site.state.rq.avg_idle_ns[this_cpu] / 512;
-    let avg_cost = site.older.cpus[this_cpu].avg_scan_cost_ns + 1;
-    let nr = if span_weight * avg_idle > 4 * avg_cost { span_weight * avg_idle / avg_cost } else { 4 };
-    (features.contains(SchedFeat::SIS_PROP) && nr <= usable)
-        || (features.contains(SchedFeat::SIS_AVG_CPU) && avg_idle < avg_cost)
-}
-
-/// The limit of v5.2 counts CPUs that the wakee may not use, and bites.
-pub fn limit_counts_others(site: &Site<'_>) -> bool {
-    part_of_llc(site) && spans(site).any(|span| prop_bites(site, u64::from(span.weight()), u64::from(span.weight())))
-}
-
-/// The older one bounds its scan by average idle time over scan cost.
-pub fn older_has_sis_prop(site: &Site<'_>) -> bool {
-    site.older_spec.features().contains(SchedFeat::SIS_PROP)
-}
-
 /// The two have another recent_used_cpu for the wakee.
 pub fn recent_differs(site: &Site<'_>) -> bool {
     let of = |hidden: &crate::fair::Hidden| hidden.tasks.get(site.wakeup.p.index()).map(|task| task.recent_used_cpu);
     of(site.older) != of(site.newer)
-}
-
-/// The newer one bounds its scan by average idle time over scan cost.
-pub fn newer_has_sis_prop(site: &Site<'_>) -> bool {
-    site.newer_spec.features().contains(SchedFeat::SIS_PROP)
-}
-
-/// The older one can give up a scan for its average cost alone.
-pub fn older_has_sis_avg_cpu(site: &Site<'_>) -> bool {
-    site.older_spec.features().contains(SchedFeat::SIS_AVG_CPU)
 }
 
 /// Some domain is a cluster.
