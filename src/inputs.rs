@@ -20,7 +20,7 @@ bitflags::bitflags! {
         const SYNC = 1 << 3;
         /// in_task() of the waking context.
         const CONTEXT = 1 << 4;
-        /// The wakee's cpus_ptr (and preferred CPUs).
+        /// The wakee's cpus_ptr.
         const AFFINITY = 1 << 5;
         /// A task's PF_ flags: kthread, exiting.
         const TASK_FLAGS = 1 << 6;
@@ -28,7 +28,7 @@ bitflags::bitflags! {
         const TASK_LOAD = 1 << 7;
         /// A run queue's load.
         const RQ_LOAD = 1 << 8;
-        /// A task's utilisation and uclamp values.
+        /// A task's utilisation.
         const TASK_UTIL = 1 << 9;
         /// A run queue's utilisation.
         const RQ_UTIL = 1 << 10;
@@ -54,15 +54,21 @@ bitflags::bitflags! {
         const PREV_CPU = 1 << 20;
         /// Scheduler features and tunables of the recorded kernel.
         const FEATURES = 1 << 21;
+        /// The wakee's preferred CPUs (soft affinity RFC).
+        const SOFT_AFFINITY = 1 << 22;
+        /// A task's bounds on its utilisation.
+        const UCLAMP = 1 << 23;
     }
 }
 
-/// How well inputs are known: the sets of those that are derived, assumed or unknown. What is in none is traced.
+/// How well inputs are known: the sets of those that are derived, stated, assumed or unknown. What is in none is traced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Provenance {
     /// Computed from events by the kernel's own rule.
     pub derived: Inputs,
-    /// A stated assumption stands in for it.
+    /// The user's side file says so.
+    pub stated: Inputs,
+    /// A declared assumption stands in for it.
     pub assumed: Inputs,
     /// Nothing is known; the value is a placeholder.
     pub unknown: Inputs,
@@ -70,17 +76,24 @@ pub struct Provenance {
 
 impl Provenance {
     /// Everything traced.
-    pub const TRACED: Self = Self { derived: Inputs::empty(), assumed: Inputs::empty(), unknown: Inputs::empty() };
+    pub const TRACED: Self =
+        Self { derived: Inputs::empty(), stated: Inputs::empty(), assumed: Inputs::empty(), unknown: Inputs::empty() };
 
     /// The part that concerns `inputs`.
     #[inline]
     pub fn of(self, inputs: Inputs) -> Self {
-        Self { derived: self.derived & inputs, assumed: self.assumed & inputs, unknown: self.unknown & inputs }
+        Self {
+            derived: self.derived & inputs,
+            stated: self.stated & inputs,
+            assumed: self.assumed & inputs,
+            unknown: self.unknown & inputs,
+        }
     }
 
     /// Marks `inputs` as traced.
     pub fn set_traced(&mut self, inputs: Inputs) {
         self.derived -= inputs;
+        self.stated -= inputs;
         self.assumed -= inputs;
         self.unknown -= inputs;
     }
@@ -89,6 +102,12 @@ impl Provenance {
     pub fn set_derived(&mut self, inputs: Inputs) {
         self.set_traced(inputs);
         self.derived |= inputs;
+    }
+
+    /// Marks `inputs` as stated by the user's side file.
+    pub fn set_stated(&mut self, inputs: Inputs) {
+        self.set_traced(inputs);
+        self.stated |= inputs;
     }
 
     /// Marks `inputs` as assumed.
@@ -116,6 +135,7 @@ impl BitOr for Provenance {
     fn bitor(self, other: Self) -> Self {
         Self {
             derived: self.derived | other.derived,
+            stated: self.stated | other.stated,
             assumed: self.assumed | other.assumed,
             unknown: self.unknown | other.unknown,
         }

@@ -4,13 +4,16 @@
 //! trace → [`machine`] → [`fair`] → compare → report, with no circle.
 #![forbid(unsafe_code)]
 
+pub mod affinity;
 pub mod cli;
 pub mod compare;
+pub mod counters;
 pub mod cpumask;
 pub mod cut;
 pub mod fair;
 pub mod funcgraph;
 pub mod fuzz_loop;
+pub mod hint;
 pub mod info;
 pub mod inputs;
 pub mod machine;

@@ -38,6 +38,9 @@ fn outcome(file: &Path) -> Outcome {
         scan_cost_ns: 50,
         buffer: None,
         reader: ReaderKind::Native,
+        affinity: None,
+        recent_miss: Default::default(),
+        schedstat: None,
     };
     let job = Job { options: &options, filter: &|_| Filter::default(), filters: &[], progress: &Silent };
     let outcomes = replay(&[file.to_owned()], &job, Some(1), decisions::line, None);

@@ -48,6 +48,9 @@ pub enum Command {
     /// Show what is understood of a machine: SMT, LLCs, nodes, sched domains.
     #[command(after_help = TOPOLOGY_EXAMPLES)]
     Topology(TopologyArgs),
+    /// Compute mmtests' rows from raw scheduler counters.
+    #[command(after_help = COUNTERS_EXAMPLES)]
+    Counters(CountersArgs),
     /// List the implementations, their patches, features and inputs.
     #[command(after_help = LIST_EXAMPLES)]
     List(ListArgs),
@@ -79,6 +82,7 @@ const REPLAY_EXAMPLES: &str = "Examples:
   sisdiff replay trace.dat
       v5.11 against v5.11+mel-v2, and the model of the recorded kernel against what it chose
   sisdiff replay trace.dat --baseline v6.1 --patched v6.1:NO_SIS_UTIL --topology topology.tar.gz
+  sisdiff replay trace.dat --affinity soft.toml --baseline v5.2 --patched v5.2+soft-affinity
   sisdiff replay day1.dat day2.dat --comm 'nginx*' --since +10 --until +20
   sisdiff replay trace.dat --fail-on wrong --quiet
       for scripts: exit 1 if a patched implementation leaves the affinity mask
@@ -119,6 +123,14 @@ const TOPOLOGY_EXAMPLES: &str = "Examples:
   sisdiff topology 2x20x2            2 packages of 20 cores of 2 threads
   lscpu -J -e | sisdiff topology -   what lscpu tells; also of lscpu -p, -e, -J
   lstopo --of xml | sisdiff topology -";
+
+const COUNTERS_EXAMPLES: &str = "Examples:
+  sisdiff counters schedstat-before.txt schedstat-after.txt
+      readings of /proc/schedstat in pairs; four files are a baseline and a patched kernel
+  sisdiff counters base/state.tar.gz patched/state.tar.gz
+      archives or folders with both readings, as the recording script makes them
+  sisdiff counters mmtests.txt        rows like 'Ops SIS Search 5653107942.00 5726545742.00'
+  sisdiff counters report.json        a report of replay --format json, or {\"sis_search\": 5653107942, ...}";
 
 const LIST_EXAMPLES: &str = "Examples:
   sisdiff list
@@ -167,6 +179,9 @@ pub struct SourceArgs {
     /// their scans, which a trace of events does not tell.
     #[arg(long, value_name = "NS|FILE", default_value = DEFAULT_SCAN_COST, value_parser = parse_scan_cost)]
     pub scan_cost: u64,
+    /// A TOML file that states hard and soft affinity of tasks; see the README.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub affinity: Option<PathBuf>,
     /// The trace buffer (ftrace instance) to read. Default: the top one.
     #[arg(long, value_name = "NAME")]
     pub buffer: Option<String>,
@@ -191,6 +206,26 @@ pub struct ReplayArgs {
     /// What to write.
     #[command(flatten)]
     pub output: OutputArgs,
+    /// Show the machine's own /proc/schedstat beside the rows: before and after, or an archive.
+    ///
+    /// Which counters it has is told by its number of fields. It counts from before the recording to after it.
+    #[arg(long, value_name = "FILE", num_args = 1..=2, help_heading = "Output", value_hint = ValueHint::AnyPath)]
+    pub schedstat: Vec<PathBuf>,
+    /// Whose recent_used_cpu misses are counted: of the patches of 2020 or 2021.
+    #[arg(long, value_enum, default_value_t = RecentMissArg::Of2020, help_heading = "Output", value_name = "YEAR",
+          hide_possible_values = true)]
+    pub recent_miss: RecentMissArg,
+}
+
+/// Definitions of a recent_used_cpu that missed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RecentMissArg {
+    /// It shares cache with the target, but was not usable.
+    #[value(name = "2020")]
+    Of2020,
+    /// Also where it does not share cache.
+    #[value(name = "2021")]
+    Of2021,
 }
 
 /// Which decisions are counted; everything is replayed all the same.
@@ -369,6 +404,20 @@ pub struct TopologyArgs {
     /// The kernel release whose sched domains to build. Default: the snapshot's, else the newest modelled.
     #[arg(long, value_name = "RELEASE")]
     pub kernel: Option<String>,
+}
+
+/// `sisdiff counters`.
+#[derive(Debug, Args)]
+pub struct CountersArgs {
+    /// Raw counters: /proc/schedstat, mmtests' rows, JSON, an archive or folder with two readings; - is standard input.
+    #[arg(required = true, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub files: Vec<PathBuf>,
+    /// Make a column of each reading of /proc/schedstat, counted since boot, instead of pairs.
+    #[arg(long)]
+    pub each: bool,
+    /// Format of the table.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
 }
 
 /// `sisdiff list`.

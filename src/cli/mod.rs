@@ -2,6 +2,7 @@
 //! The command line: flags → a validated plan, and the plan carried out.
 
 pub mod args;
+mod counters;
 mod cut;
 pub mod funcgraph;
 pub mod funcgraph_args;
@@ -81,6 +82,7 @@ fn run(command: Command) -> Result<ExitCode, Trouble> {
         Command::Cut(args) => cut::cut(&args)?,
         Command::Info(args) => return info::info(&args),
         Command::Man { dir } => man::man(&dir)?,
+        Command::Counters(args) => print(&counters::counters(&args)?)?,
         Command::Topology(args) => print(&topology_text(&args)?)?,
     }
     Ok(ExitCode::SUCCESS)

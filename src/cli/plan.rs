@@ -2,19 +2,25 @@
 //! What the flags mean, validated. Nothing is done here.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use globset::GlobSetBuilder;
 
+use crate::affinity::Rules;
 use crate::cli::args::{
-    DEFAULT_BASELINE, DEFAULT_SCAN_COST, ExplainArgs, FilterArgs, Format, ReaderArg, ReplayArgs, SourceArgs,
+    DEFAULT_BASELINE, DEFAULT_SCAN_COST, ExplainArgs, FilterArgs, Format, ReaderArg, RecentMissArg, ReplayArgs,
+    SourceArgs,
 };
+use crate::cli::counters;
 use crate::cli::machine;
 use crate::cli::output::Trouble;
 use crate::cli::sink;
 use crate::cli::values::{FailOn, NO_TREES, TraceTime};
+use crate::counters::{Column as Counted, RecentMiss};
 use crate::fair::{ModelSpec, Spec};
 use crate::replay::recording::ReaderKind;
 use crate::replay::run::Which;
+use crate::replay::setup::SideFile;
 use crate::replay::{Filter, Options};
 use crate::report::shell::quoted;
 use crate::topology::TopologySource;
@@ -67,6 +73,7 @@ fn again(args: &SourceArgs) -> String {
     args.patched.iter().for_each(|spec| flag("--patched", Some(spec.to_string())));
     flag("--hz", args.hz.map(|hz| hz.to_string()));
     flag("--scan-cost", Some(args.scan_cost.to_string()).filter(|cost| cost != DEFAULT_SCAN_COST));
+    flag("--affinity", args.affinity.as_ref().map(|path| path.display().to_string()));
     flag("--buffer", args.buffer.clone());
     flag("--reader", (args.reader == ReaderArg::Tracecmd).then(|| "tracecmd".to_owned()));
     for (name, is_on) in [("--ignore-probes", args.ignore_probes), ("--assume-sync", args.assume_sync)] {
@@ -134,12 +141,19 @@ impl ReplayPlan {
             ));
         }
         let again = again(&args.source);
-        let options = options(args.source, &args.files)?;
+        let mut options = options(args.source, &args.files)?;
+        options.recent_miss = match args.recent_miss {
+            RecentMissArg::Of2020 => RecentMiss::Of2020,
+            RecentMissArg::Of2021 => RecentMiss::Of2021,
+        };
+        options.schedstat = schedstat(&args.schedstat, &args.files)?;
         let stdout = Path::new("-");
         let report = args.output.output.as_deref().or((!args.output.quiet).then_some(stdout));
         let outputs = [("--decisions", decisions.as_deref()), ("--output", report)];
         let outputs: Vec<(&str, &Path)> = outputs.into_iter().filter_map(|(flag, path)| Some((flag, path?))).collect();
-        sink::check(&outputs, &inputs(&args.files, &options))?;
+        let mut inputs = inputs(&args.files, &options);
+        inputs.extend(args.schedstat.iter().map(|file| ("the schedstat", file.clone())));
+        sink::check(&outputs, &inputs)?;
         Ok(Self {
             files: args.files,
             options,
@@ -190,6 +204,9 @@ fn options(args: SourceArgs, files: &[PathBuf]) -> Result<Options, Trouble> {
         assume_sync: args.assume_sync,
         hz: args.hz,
         scan_cost_ns: args.scan_cost,
+        affinity: args.affinity.as_deref().map(side_file).transpose()?,
+        recent_miss: RecentMiss::default(),
+        schedstat: None,
         buffer: args.buffer,
         reader: reader_kind(args.reader),
     })
@@ -209,6 +226,9 @@ pub fn measuring(topology: Option<TopologySource>, buffer: Option<String>) -> Re
         assume_sync: false,
         hz: None,
         scan_cost_ns: ns(DEFAULT_SCAN_COST)?,
+        affinity: None,
+        recent_miss: RecentMiss::default(),
+        schedstat: None,
         buffer,
         reader: ReaderKind::Native,
     })
@@ -222,6 +242,29 @@ pub fn reader_kind(reader: ReaderArg) -> ReaderKind {
     }
 }
 
+/// What the machine of the one recording counted.
+fn schedstat(given: &[PathBuf], files: &[PathBuf]) -> Result<Option<Counted>, Trouble> {
+    if given.is_empty() {
+        return Ok(None);
+    }
+    if files.len() > 1 {
+        return Err(Trouble::Usage("--schedstat: is of one machine; replay one recording with it".to_owned()));
+    }
+    match counters::load(given, false)?.as_slice() {
+        [one] => Ok(Some(one.clone())),
+        columns => Err(Trouble::Usage(format!("--schedstat: {} columns of counters; expected one", columns.len()))),
+    }
+}
+
+/// Reads a side file: a mistake in it is told before any recording is read.
+fn side_file(path: &Path) -> Result<SideFile, Trouble> {
+    let name = path.display().to_string();
+    let wrong = |why: String| Trouble::Usage(format!("--affinity {name}: {why}"));
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(format!("cannot be read ({error})")))?;
+    let rules = Rules::parse(&text).map_err(|error| wrong(error.to_string()))?;
+    Ok(SideFile { rules: Arc::new(rules), name })
+}
+
 /// The files that a replay reads.
 fn inputs(files: &[PathBuf], options: &Options) -> Vec<(&'static str, PathBuf)> {
     let mut inputs: Vec<_> = files.iter().map(|file| ("the recording", file.clone())).collect();
@@ -229,6 +272,7 @@ fn inputs(files: &[PathBuf], options: &Options) -> Vec<(&'static str, PathBuf)> 
         Some(given) => vec![given.clone()],
         None => files.iter().filter_map(|file| TopologySource::beside(file)).collect(),
     };
+    inputs.extend(options.affinity.iter().map(|side| ("the affinity file", PathBuf::from(&side.name))));
     inputs.extend(topologies.into_iter().filter_map(|source| match source {
         TopologySource::Path(path) => Some(("the topology", path)),
         _ => None,

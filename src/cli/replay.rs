@@ -33,12 +33,25 @@ pub fn replay(plan: &ReplayPlan) -> Result<ExitCode, Trouble> {
     let mut decisions = plan.decisions.as_deref().map(Sink::open).transpose()?;
     let output = plan.output.as_deref().map(Sink::open).transpose()?;
     let outcomes = run_all(plan, decisions.as_mut())?;
+    warn(&outcomes);
     let code = verdict(&outcomes, plan);
     let written = decisions.map_or(Ok(()), Sink::finish).and_then(|()| write_report(plan, outcomes, output));
     match written {
         // Nobody reads on, but somebody may wait for the exit code.
         Err(Trouble::BrokenPipe) => Ok(code),
         written => written.map(|()| code),
+    }
+}
+
+/// Rules of a side file that matched in no recording: likely a mistake in it.
+fn warn(outcomes: &[Outcome]) {
+    let used: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.setup.affinity.as_ref()).collect();
+    let Some(first) = used.first() else { return };
+    for (at, rule) in first.rules.iter().enumerate() {
+        if used.iter().all(|using| using.rules.get(at).is_none_or(|rule| rule.tasks == 0)) {
+            let text = format!("warning: {}: {} matched no task", first.file, rule.rule);
+            anstream::eprintln!("sisdiff: {}", printable(&text));
+        }
     }
 }
 

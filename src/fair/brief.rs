@@ -153,7 +153,11 @@ impl Brief {
                 self.gave_up |= exit == Exit::BudgetSpent && cpu.is_none();
                 self.edges.mark(16 + 2 * exit as u32 + u32::from(cpu.is_some()));
             }
-            WalkStep::At { .. } | WalkStep::Value { .. } | WalkStep::Check { .. } | WalkStep::Write { .. } => {}
+            WalkStep::At { .. }
+            | WalkStep::Value { .. }
+            | WalkStep::Check { .. }
+            | WalkStep::Mask { .. }
+            | WalkStep::Write { .. } => {}
         }
     }
 }

@@ -5,6 +5,7 @@
 //! through a leaf under its kernel name (see [`super::leaf`]), which books what kind of input it was and how well that is
 //! known; what a walk does not read is not booked.
 
+use crate::cpumask::Cpumask;
 use crate::fair::decision::{Decision, Exit, ProbeKind, SisCounters, Writes};
 use crate::fair::fallback::select_fallback_rq;
 use crate::fair::features::{Patch, SchedFeat};
@@ -128,6 +129,12 @@ impl<'a, R: Recorder> Env<'a, R> {
     #[inline]
     pub fn value(&mut self, name: &'static str, value: impl TryInto<i64>) {
         self.recorder.step(|| WalkStep::Value { name, value: value.try_into().unwrap_or(i64::MAX) });
+    }
+
+    /// A mask that the walk goes by; `what` in the kernel's words.
+    #[inline]
+    pub fn mask(&mut self, what: &'static str, cpus: &Cpumask) {
+        self.recorder.step(|| WalkStep::Mask { what, cpus: *cpus });
     }
 
     /// Hidden state is written; `what` in the kernel's words.

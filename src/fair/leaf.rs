@@ -237,14 +237,14 @@ impl<R: Recorder> Env<'_, R> {
     /// The soft-affinity RFC's `p->cpus_preferred`.
     #[inline]
     pub fn cpus_preferred(&mut self, p: TaskId) -> Cpumask {
-        self.book_task(p, Inputs::AFFINITY);
+        self.book_task(p, Inputs::SOFT_AFFINITY);
         self.state.tasks[p].cpus_preferred
     }
 
     /// The soft-affinity RFC's `p->affinity_unequal`.
     #[inline]
     pub fn affinity_unequal(&mut self, p: TaskId) -> bool {
-        self.book_task(p, Inputs::AFFINITY);
+        self.book_task(p, Inputs::SOFT_AFFINITY);
         let unequal = self.state.tasks[p].affinity_unequal;
         self.check(unequal, || "p->affinity_unequal".to_owned())
     }
@@ -346,14 +346,14 @@ impl<R: Recorder> Env<'_, R> {
     /// `uclamp_eff_value(p, UCLAMP_MIN)`.
     #[inline]
     pub fn uclamp_min(&mut self, id: TaskId) -> u64 {
-        self.book_task(id, Inputs::TASK_UTIL);
+        self.book_task(id, Inputs::UCLAMP);
         self.state.tasks[id].uclamp_min
     }
 
     /// `uclamp_eff_value(p, UCLAMP_MAX)`.
     #[inline]
     pub fn uclamp_max(&mut self, id: TaskId) -> u64 {
-        self.book_task(id, Inputs::TASK_UTIL);
+        self.book_task(id, Inputs::UCLAMP);
         self.state.tasks[id].uclamp_max
     }
 

@@ -4,7 +4,7 @@
 use crate::fair::brief::Brief;
 use crate::fair::decision::Decision;
 use crate::fair::env::Env;
-use crate::fair::features::{Patch, SchedFeat};
+use crate::fair::features::SchedFeat;
 use crate::fair::hidden::Hidden;
 use crate::fair::release::Release;
 use crate::fair::remember::Before;
@@ -132,8 +132,7 @@ impl Implementation for Model {
     }
 
     fn reads(&self) -> Inputs {
-        let by_patch = self.spec.patches().contains(Patch::KTHREAD_IN_TASK);
-        self.spec.info().reads | if by_patch { Inputs::CONTEXT } else { Inputs::empty() }
+        self.spec.info().reads_with(self.spec.patches())
     }
 
     fn hidden(&self) -> Option<&Hidden> {

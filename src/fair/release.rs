@@ -63,12 +63,18 @@ pub struct ReleaseInfo {
 const WAKE_AFFINE: SchedFeat = SchedFeat::WA_IDLE.union(SchedFeat::WA_WEIGHT).union(SchedFeat::WA_BIAS);
 const COMMON: SchedFeat = WAKE_AFFINE.union(SchedFeat::UTIL_EST).union(SchedFeat::TTWU_QUEUE);
 
-const COMMON_READS: Inputs = Inputs::all().difference(Inputs::NR_IDLE_SCAN);
+/// Everything but what only a patch reads.
+const V6_1_READS: Inputs = Inputs::all().difference(Inputs::SOFT_AFFINITY);
+const COMMON_READS: Inputs = V6_1_READS.difference(Inputs::NR_IDLE_SCAN);
 /// v5.11 does not ask for the context.
 const V5_11_READS: Inputs = COMMON_READS.difference(Inputs::CONTEXT);
 
-/// v5.2 knows no SCHED_IDLE CPUs and no context, and compares no NUMA nodes.
-const V5_2_READS: Inputs = COMMON_READS.difference(Inputs::POLICY).difference(Inputs::CONTEXT).difference(Inputs::NUMA);
+/// v5.2 knows no SCHED_IDLE CPUs, no context and no bounds on utilisation, and compares no NUMA nodes.
+const V5_2_READS: Inputs = COMMON_READS
+    .difference(Inputs::POLICY)
+    .difference(Inputs::CONTEXT)
+    .difference(Inputs::UCLAMP)
+    .difference(Inputs::NUMA);
 
 const V5_2_PATCHES: &[PatchInfo] = &[
     PatchInfo {
@@ -99,7 +105,7 @@ const V5_2_PATCHES: &[PatchInfo] = &[
 ];
 
 /// Since 6.6 no scan cost and no average idle time is read.
-const UTIL_READS: Inputs = Inputs::all().difference(Inputs::SCAN_COST).difference(Inputs::AVG_IDLE);
+const UTIL_READS: Inputs = V6_1_READS.difference(Inputs::SCAN_COST).difference(Inputs::AVG_IDLE);
 
 /// What 6.12.117 changed of v6.12's wakeup path; v7.3 has it, too.
 const V6_12_STABLE: Patch = Patch::SYNC_NO_DELAYED.union(Patch::SLOW_ALLOWED);
@@ -253,7 +259,7 @@ pub const RELEASES: &[ReleaseInfo] = &[
         features: COMMON.union(SchedFeat::SIS_PROP).union(SchedFeat::SIS_UTIL),
         defaults: COMMON.union(SchedFeat::SIS_UTIL),
         patches: V6_1_PATCHES,
-        reads: Inputs::all(),
+        reads: V6_1_READS,
     },
     ReleaseInfo {
         release: Release::V6_12,
@@ -300,5 +306,26 @@ impl ReleaseInfo {
     /// The features it has once `patches` are applied.
     pub fn features_with(&self, patches: Patch) -> SchedFeat {
         if patches.contains(Patch::NO_SIS_AVG_CPU) { self.features - SchedFeat::SIS_AVG_CPU } else { self.features }
+    }
+
+    /// What its kernel has in this path and the model leaves out.
+    pub fn not_modelled(&self) -> Vec<&'static str> {
+        let mut not =
+            vec!["energy-aware placement, find_energy_efficient_cpu() (asymmetric capacities and an energy model)"];
+        if self.release == Release::V7_3 {
+            not.push("cache-aware scheduling (off; it concerns load balancing only)");
+        }
+        not
+    }
+
+    /// The kinds of input it can read once `patches` are applied.
+    pub fn reads_with(&self, patches: Patch) -> Inputs {
+        let mut reads = self.reads;
+        reads.set(
+            Inputs::SOFT_AFFINITY,
+            reads.contains(Inputs::SOFT_AFFINITY) || patches.contains(Patch::SOFT_AFFINITY),
+        );
+        reads.set(Inputs::CONTEXT, reads.contains(Inputs::CONTEXT) || patches.contains(Patch::KTHREAD_IN_TASK));
+        reads
     }
 }

@@ -10,6 +10,7 @@ use std::str::FromStr;
 
 use crate::fair::features::{Patch, SchedFeat};
 use crate::fair::release::{RELEASES, Release, ReleaseInfo};
+use crate::hint::did_you_mean;
 
 /// The name of an implementation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -337,15 +338,6 @@ fn escape(text: &str) -> String {
         escaped.push(c);
     }
     escaped
-}
-
-/// ` (did you mean "…"?)`, or nothing where no name is near.
-fn did_you_mean(found: &str, names: &[&str]) -> String {
-    let distance = |name: &&&str| strsim::damerau_levenshtein(&found.to_lowercase(), &name.to_lowercase());
-    match names.iter().min_by_key(distance) {
-        Some(name) if distance(&name) <= 1 + name.len() / 3 => format!(" (did you mean {name:?}?)"),
-        _ => String::new(),
-    }
 }
 
 #[cfg(test)]

@@ -189,6 +189,7 @@ pub fn select_idle_core<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, sd: &Domain,
     } else {
         let cpus_ptr = e.cpus_ptr(p);
         let mut cpus = e.cpumask_and(&sd.span, &cpus_ptr);
+        e.mask("scans cores of p->cpus_allowed", &cpus);
 
         let mut wrap = Wrap::from(target.index());
         while let Some(core) = wrap.next(&cpus) {
@@ -219,6 +220,7 @@ pub fn select_idle_core<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, sd: &Domain,
 fn select_idle_core_soft<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, sd: &Domain, target: Cpu) -> Option<Cpu> {
     let cpus_preferred = e.cpus_preferred(p);
     let mut cpus = e.cpumask_and(&sd.span, &cpus_preferred);
+    e.mask("scans cores of p->cpus_preferred", &cpus);
     if let Some(core) = scan_cpu_mask_for_idle_cores(e, &mut cpus, target) {
         return Some(core);
     }
@@ -230,6 +232,7 @@ fn select_idle_core_soft<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, sd: &Domain
     let cpus_ptr = e.cpus_ptr(p);
     cpus = e.cpumask_and(&sd.span, &cpus_ptr);
     e.cpumask_andnot(&mut cpus, &cpus_preferred);
+    e.mask("scans cores of p->cpus_allowed without p->cpus_preferred", &cpus);
     scan_cpu_mask_for_idle_cores(e, &mut cpus, target)
 }
 
@@ -269,6 +272,7 @@ pub fn select_idle_smt<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, sd: &Domain, 
 
     if e.patched(Patch::SOFT_AFFINITY) {
         let cpus_preferred = e.cpus_preferred(p);
+        e.mask("scans siblings in p->cpus_preferred", &(*e.topology().smt_mask(target) & cpus_preferred));
         let cpu = scan_cpu_mask_for_idle_smt(e, &cpus_preferred, target);
 
         if cpu.is_some() || !e.affinity_unequal(p) {
@@ -277,10 +281,13 @@ pub fn select_idle_smt<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, sd: &Domain, 
 
         let mut cpus = e.cpus_ptr(p);
         e.cpumask_andnot(&mut cpus, &cpus_preferred);
+        e.mask("scans siblings in the rest of p->cpus_allowed", &(*e.topology().smt_mask(target) & cpus));
 
         return scan_cpu_mask_for_idle_smt(e, &cpus, target);
     }
 
+    let cpus_ptr = e.cpus_ptr(p);
+    e.mask("scans siblings in p->cpus_allowed", &(*e.topology().smt_mask(target) & cpus_ptr));
     for cpu in e.topology().smt_mask(target).iter() {
         // sis_scanned: before the affinity test.
         e.sis().scanned += 1;
@@ -388,6 +395,7 @@ pub fn select_idle_cpu<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, sd: &Domain, 
     let mut scan;
     if e.patched(Patch::SOFT_AFFINITY) {
         let cpus_preferred = e.cpus_preferred(p);
+        e.mask("scans p->cpus_preferred", &(sd.span & cpus_preferred));
         scan = scan_cpu_mask_for_idle_cpu(e, &cpus_preferred, target, sd, &mut nr);
 
         // Bug of the patch, kept: a scan that ran out leaves the loop variable at nr_cpumask_bits or above, not at target.
@@ -396,14 +404,19 @@ pub fn select_idle_cpu<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, sd: &Domain, 
             true => scan == Scan::RanOut,
             false => scan == Scan::Found(target) && nr < nr_begin.wrapping_sub(1),
         };
-        if nr != 0 && e.affinity_unequal(p) && again {
+        if nr != 0
+            && e.affinity_unequal(p)
+            && e.check(again, || "second scan: cpu == target && nr < nr_begin - 1".into())
+        {
             let mut cpus = e.cpus_ptr(p);
             e.cpumask_andnot(&mut cpus, &cpus_preferred);
+            e.mask("scans p->cpus_allowed without p->cpus_preferred", &(sd.span & cpus));
 
             scan = scan_cpu_mask_for_idle_cpu(e, &cpus, target, sd, &mut nr);
         }
     } else {
         let cpus_ptr = e.cpus_ptr(p);
+        e.mask("scans p->cpus_allowed", &(sd.span & cpus_ptr));
         scan = scan_cpu_mask_for_idle_cpu(e, &cpus_ptr, target, sd, &mut nr);
         if scan == Scan::GaveUp {
             return e.give_up();
@@ -548,6 +561,9 @@ pub fn select_task_rq_fair<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, prev_cpu:
     let sd_flag = e.sd_flag();
     let ttwu = e.wakeup.kind == WakeKind::Ttwu;
     let cpus = first_level(e, p);
+    if e.patched(Patch::SOFT_AFFINITY) {
+        e.mask("first level: cpus", &cpus);
+    }
 
     if ttwu {
         record_wakee(e, p);

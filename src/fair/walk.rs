@@ -3,6 +3,7 @@
 //!
 //! Walks are generic over [`Recorder`], so that a replay that only wants decisions pays nothing.
 
+use crate::cpumask::Cpumask;
 use crate::fair::decision::{Exit, ProbeKind};
 use crate::units::Cpu;
 
@@ -41,6 +42,13 @@ pub enum WalkStep {
         name: &'static str,
         /// The number.
         value: i64,
+    },
+    /// A mask that the walk goes by.
+    Mask {
+        /// What it is for, in the kernel's words: `scans p->cpus_preferred`.
+        what: &'static str,
+        /// Its CPUs.
+        cpus: Cpumask,
     },
     /// Hidden state written.
     Write {

@@ -12,6 +12,7 @@ use crate::machine::book::{CpuBook, Open, Place, TaskBook};
 use crate::machine::config::MachineConfig;
 use crate::machine::loads::Loads;
 use crate::machine::notice::Notice;
+use crate::machine::stated::Stated;
 use crate::machine::tasks::PidMap;
 use crate::machine::wake::DECIDES_NS;
 use crate::machine::{State, TaskId};
@@ -48,6 +49,8 @@ pub struct Machine {
     pub(super) loads: Loads,
     pub(super) balancer: Balancer,
     pub(super) families: Families,
+    /// What the user's side file says.
+    pub(super) stated: Stated,
     /// When decisions without an answer of their own have been made, and in which CPU's context.
     pub(super) due: VecDeque<(u64, Cpu)>,
     /// How long a decision is seen to take, ns.
@@ -61,6 +64,9 @@ pub struct Machine {
     pub(super) audit: Audit,
 }
 
+/// `idle_stamp` of a CPU that was idle when the trace began: older than any that the trace tells, and yet not 0.
+pub(super) const IDLE_BEFORE_NS: u64 = 1;
+
 /// Who hears of what the machine notices.
 pub(super) type Out<'a> = &'a mut dyn FnMut(&State, Notice);
 
@@ -71,6 +77,7 @@ impl Machine {
         state.hz = config.hz;
         let unknown = Provenance {
             derived: Inputs::empty(),
+            stated: Inputs::empty(),
             assumed: Inputs::CAPACITY | Inputs::AVG_IDLE | Inputs::POLICY,
             unknown: Inputs::IDLE | Inputs::NR_RUNNING | Inputs::RQ_LOAD | Inputs::RQ_UTIL | Inputs::IDLE_STATE,
         };
@@ -87,6 +94,7 @@ impl Machine {
             loads,
             balancer: Balancer::default(),
             families: Families::default(),
+            stated: Stated::default(),
             due: VecDeque::new(),
             decides_ns: DECIDES_NS,
             calls: 0,
@@ -145,6 +153,8 @@ impl Machine {
         known.set_derived(Inputs::IDLE);
         if id == TaskId::swapper(cpu) {
             known.set_derived(Inputs::NR_RUNNING);
+            let stamp = &mut self.state.rq.idle_stamp_ns[cpu.index()];
+            *stamp = (*stamp).max(IDLE_BEFORE_NS);
         } else {
             self.state.tasks[id].task_cpu = cpu;
             self.place(id, Place::On(cpu), true);

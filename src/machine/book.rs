@@ -176,8 +176,10 @@ impl CpuBook {
 /// What is known of a task that only its name describes.
 fn unknown_task() -> Provenance {
     Provenance {
-        derived: Inputs::TASK_FLAGS,
-        assumed: Inputs::AFFINITY | Inputs::POLICY | Inputs::NUMA,
+        // No recorded kernel has soft affinity: nobody set it.
+        derived: Inputs::TASK_FLAGS | Inputs::SOFT_AFFINITY,
+        stated: Inputs::empty(),
+        assumed: Inputs::AFFINITY | Inputs::POLICY | Inputs::NUMA | Inputs::UCLAMP,
         unknown: Inputs::TASK_LOAD | Inputs::TASK_UTIL,
     }
 }
@@ -220,6 +222,7 @@ impl Machine {
         self.books[id.index()].family = self.families.found();
         self.pids.insert(pid, id);
         self.bind_by_name(id);
+        self.stated.forget(id);
         id
     }
 
@@ -235,6 +238,7 @@ impl Machine {
         if self.state.tasks[id].comm != *comm {
             self.state.tasks[id].comm = *comm;
             self.bind_by_name(id);
+            self.stated.ask_again(id);
         }
     }
 

@@ -26,6 +26,7 @@ impl Machine {
             self.drop_task(old);
         }
         let parent = self.task_of(parent, None, event.cpu);
+        self.apply_stated(parent);
         let id = self.new_task(child, *child_comm, event.cpu);
         let from = self.state.tasks[parent].clone();
         let task = &mut self.state.tasks[id];
@@ -41,6 +42,7 @@ impl Machine {
             task.known = from.known;
         }
         task.last_update_time_ns = 0;
+        self.stated.inherit(parent, id);
         self.loads.entities[id.index()] = Entity::forked(self.loads.entities[parent.index()].weight);
         self.books[id.index()].fair = self.books[parent.index()].fair;
         let family = self.books[parent.index()].family;
@@ -69,6 +71,7 @@ impl Machine {
         }
         self.pids.rename(old_pid, pid, id);
         self.state.tasks[id].pid = pid;
+        self.stated.ask_again(id);
         for book in &mut self.cpus {
             if book.now.curr == id {
                 book.next_pid = Some(pid);

@@ -16,6 +16,7 @@ mod pelt;
 mod probe;
 mod show;
 pub mod state;
+mod stated;
 pub mod step;
 mod switch;
 mod tasks;
@@ -27,6 +28,7 @@ pub use config::{MachineConfig, Release, ReleaseError};
 pub use names::bound_cpu;
 pub use notice::{Notice, RecordedWakeup, Why};
 pub use state::{RunQueues, State, Task, TaskFlags, Tasks};
+pub use stated::{RuleUse, Stated};
 pub use step::{HiddenFact, Step};
 
 pub use crate::inputs::{Inputs, Provenance};

@@ -118,6 +118,7 @@ impl Machine {
                 if n > 128 && task.cpus_ptr.weight() != task.nr_cpus_allowed {
                     task.known.set_assumed(Inputs::AFFINITY);
                 }
+                task.affinity_unequal = false;
             }
         }
         if let Some(nid) = sis.numa_preferred_nid {

@@ -4,7 +4,7 @@
 use crate::inputs::Inputs;
 use crate::machine::Step;
 use crate::machine::TaskId;
-use crate::machine::apply::{Machine, Out};
+use crate::machine::apply::{IDLE_BEFORE_NS, Machine, Out};
 use crate::machine::book::Place;
 use crate::machine::notice::Notice;
 use crate::trace::{Event, PrevState, Wakee};
@@ -110,7 +110,7 @@ impl Machine {
     pub(super) fn leave_idle(&mut self, cpu: Cpu, ts_ns: u64, out: Out<'_>) {
         let at = cpu.index();
         let stamp = std::mem::take(&mut self.state.rq.idle_stamp_ns[at]);
-        if stamp == 0 {
+        if stamp <= IDLE_BEFORE_NS {
             return;
         }
         let idle_ns = ts_ns.saturating_sub(stamp);

@@ -43,6 +43,7 @@ impl Machine {
         book.woken = true;
         book.ahead = false;
         self.assume_affinity(id);
+        self.apply_stated(id);
         let why = self.why_not(event, id);
         let selects = matches!(why, Why::OnCpu | Why::Unexplained | Why::Unknown);
         let decides = selects && !self.config.probed();
@@ -177,6 +178,8 @@ impl Machine {
         out: Out<'_>,
     ) {
         let current = self.task_of(event.pid, None, event.cpu);
+        self.apply_stated(p);
+        self.apply_stated(current);
         let mut known = Provenance::TRACED;
         if sync.is_none() && kind == WakeKind::Ttwu {
             known.set_assumed(Inputs::SYNC);

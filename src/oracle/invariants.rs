@@ -181,9 +181,9 @@ pub fn writes(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
 
 /// What a decision leaned on it also read, and in a scenario every input is known or follows from the declared clock.
 pub fn provenance(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
-    let Provenance { derived, assumed, unknown } = trial.decision.leaned_on;
+    let Provenance { derived, stated, assumed, unknown } = trial.decision.leaned_on;
     let text = || format!("read {:?}, leaned on {:?}", trial.decision.read, trial.decision.leaned_on);
-    if !trial.decision.read.contains(derived | assumed | unknown) {
+    if !trial.decision.read.contains(derived | stated | assumed | unknown) {
         return trial.fail("provenance", "leaned on what was not read", text());
     }
     if !unknown.is_empty() {

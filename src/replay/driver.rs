@@ -10,6 +10,7 @@ use crate::replay::filter::Filter;
 use crate::replay::insight::Insight;
 use crate::replay::totals::{Column, CommCount, Comparison, InputUse, Role, Totals, keep_top};
 use crate::units::{Comm, Cpu};
+use crate::wakeup::WakeKind;
 
 /// Decisions that may wait for their recorded choice at a time. A queued wakeup tells its choice when the target gets
 /// to it, milliseconds later at most; a whole machine's worth of those fits many times over.
@@ -323,6 +324,8 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
                 usage.unknown += 1;
             } else if known.assumed.contains(bit) {
                 usage.assumed += 1;
+            } else if known.stated.contains(bit) {
+                usage.stated += 1;
             } else if known.derived.contains(bit) {
                 usage.derived += 1;
             } else {
@@ -433,6 +436,8 @@ fn count_column(column: &mut Column, row: &Row, decision: &Decision, wrong: bool
     let class = Class::of(decision.leaned_on);
     *column.classes.of(kind).entry(class).or_default() += 1;
     column.sis += decision.sis;
+    let local = kind == WakeKind::Ttwu && decision.final_cpu == row.recorded.wakeup.this_cpu;
+    column.ttwu_local += u64::from(local);
     column.probes += u64::from(decision.probes);
     column.mask_ops += u64::from(decision.mask_ops);
     column.faults += u64::from(decision.faults);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Why a recording is not replayed.
 
+use crate::affinity::AffinityError;
 use crate::topology::LoadError;
 
 /// Why a recording is not replayed: the object, what was found, what was expected, what to do.
@@ -58,6 +59,14 @@ pub enum ReplayError {
         file: String,
         /// Its CPUs.
         expected: String,
+    },
+    /// The side file asks for what this machine or these tasks cannot have.
+    #[error("{file}: {error}")]
+    Affinity {
+        /// The side file.
+        file: String,
+        /// What.
+        error: Box<AffinityError>,
     },
     /// Output cannot be written.
     #[error("{what}: cannot be written ({reason})")]

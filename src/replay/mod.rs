@@ -11,6 +11,7 @@ pub mod outcome;
 pub mod recording;
 pub mod run;
 pub mod setup;
+pub mod stated;
 pub mod tally;
 pub mod totals;
 

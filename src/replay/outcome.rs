@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What one replayed recording gives, with everything that is needed to do it again.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
+use crate::counters::{Column as Counted, RecentMiss};
 use crate::replay::totals::Totals;
 
 /// The recording.
@@ -73,6 +76,50 @@ pub struct Setup {
     pub ignore_probes: bool,
     /// Conditions on the counted decisions, as given.
     pub filters: Vec<String>,
+    /// The user's side file; `None` without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub affinity: Option<AffinityUse>,
+    /// Whose definition of a recent_used_cpu that missed the report's rows follow.
+    #[serde(default)]
+    pub recent_miss: RecentMiss,
+    /// What the recorded machine itself counted, from before the recording to after it; `None`: not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedstat: Option<Counted>,
+}
+
+/// The side file and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AffinityUse {
+    /// The file as it was named.
+    pub file: String,
+    /// Its rules in order.
+    pub rules: Vec<RuleCount>,
+    /// Its groups in order.
+    pub groups: Vec<GroupCount>,
+}
+
+/// One rule of a side file.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RuleCount {
+    /// The rule: `rule 2 (comm "srv*")`.
+    pub rule: String,
+    /// Tasks that it matched.
+    pub tasks: u64,
+    /// Tasks for which the kernel answers -EINVAL, by reason.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub refused: BTreeMap<String, u64>,
+}
+
+/// One group of a side file.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupCount {
+    /// Its name.
+    pub group: String,
+    /// Members, with those that they forked.
+    pub tasks: u64,
 }
 
 /// One replayed recording.

@@ -12,6 +12,7 @@ use crate::replay::filter::Filter;
 use crate::replay::outcome::Outcome;
 use crate::replay::recording::Source;
 use crate::replay::setup::{Bench, Options};
+use crate::replay::stated;
 
 /// Hears how far the replay of a file is: events done, events in all.
 pub trait Progress: Sync {
@@ -129,6 +130,11 @@ fn one(file: &Path, job: &Job<'_>, sink: Sink<'_>) -> Result<Outcome, ReplayErro
     let mut recording = source.describe(&counted)?;
     recording.kernel = kernel;
     recording.notes.extend(notes);
+    if let Some(side) = &job.options.affinity {
+        let using = stated::used(side, machine.stated())?;
+        recording.notes.extend(stated::notes(&using));
+        setup.affinity = Some(using);
+    }
     setup.facts = finished.facts;
     setup.filters = job.filters.to_vec();
     Ok(Outcome { recording, setup, totals: finished.totals })

@@ -3,12 +3,15 @@
 
 use std::sync::Arc;
 
+use crate::affinity::Rules;
+use crate::counters::{Column as Counted, RecentMiss};
 use crate::fair::{Model, ModelSpec, SchedFeat, model_of};
 use crate::machine::{Inputs, Machine, MachineConfig};
 use crate::replay::driver::Contestant;
 use crate::replay::error::ReplayError;
 use crate::replay::outcome::{RecordedModel, Setup};
 use crate::replay::recording::{ReaderKind, Source};
+use crate::replay::stated;
 use crate::replay::totals::Role;
 use crate::topology::{self, Loaded, TopologySource};
 
@@ -33,6 +36,21 @@ pub struct Options {
     pub buffer: Option<String>,
     /// Who reads a trace.dat.
     pub reader: ReaderKind,
+    /// What is stated about tasks.
+    pub affinity: Option<SideFile>,
+    /// Whose definition of a recent_used_cpu that missed the report follows.
+    pub recent_miss: RecentMiss,
+    /// What the recorded machine itself counted.
+    pub schedstat: Option<Counted>,
+}
+
+/// A side file that was read.
+#[derive(Debug, Clone)]
+pub struct SideFile {
+    /// Its name.
+    pub name: String,
+    /// What it states.
+    pub rules: Arc<Rules>,
 }
 
 /// One recording's machine with its implementations, ready to run.
@@ -82,6 +100,9 @@ impl Bench {
             scan_cost_ns: options.scan_cost_ns,
             ignore_probes: options.ignore_probes,
             filters: Vec::new(),
+            affinity: None,
+            recent_miss: options.recent_miss,
+            schedstat: options.schedstat.clone(),
         };
         let mut notes = Vec::new();
         if told.is_none() && kernel.is_some() {
@@ -92,12 +113,28 @@ impl Bench {
         } else if let Some(lacks) = loaded.form.lacks() {
             notes.push(format!("the topology: {lacks}"));
         }
+        notes.extend(energy(&loaded));
         let mut machine = Machine::new(topology, config);
+        if let Some(side) = &options.affinity {
+            stated::lay(side, &mut machine)?;
+        }
         source.first_events.iter().for_each(|event| machine.prime(event));
         let kernel = kernel.map(str::to_owned);
         let assumed = if loaded.snapshot.features.is_empty() { Inputs::FEATURES } else { Inputs::empty() };
         Ok(Self { machine, contestants, kernel, assumed, setup, notes })
     }
+}
+
+/// Where CPUs differ in capacity the kernel may place by energy, which no model does.
+fn energy(loaded: &Loaded) -> Option<String> {
+    let what = "energy-aware placement (find_energy_efficient_cpu()) is not modelled";
+    let when = match loaded.snapshot.energy_aware {
+        _ if !loaded.topology.asym_cpucapacity() => return None,
+        Some(false) => return None,
+        Some(true) => "capacities differ and there is an energy model: the kernel uses it unless overutilized",
+        None => "capacities differ, and whether there is an energy model is not told",
+    };
+    Some(format!("{what}; {when}"))
 }
 
 fn load(source: &Source, options: &Options, kernel: Option<&str>) -> Result<Loaded, ReplayError> {

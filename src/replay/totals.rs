@@ -164,6 +164,9 @@ pub struct Column {
     pub role: Role,
     /// SIS counters over all wakeups.
     pub sis: SisCounters,
+    /// Wakeups that ended on the waker's CPU.
+    #[serde(default)]
+    pub ttwu_local: u64,
     /// Idle checks over all decisions.
     pub probes: u64,
     /// cpumask_and() and cpumask_andnot() calls over all decisions.
@@ -191,6 +194,7 @@ impl Column {
             spec,
             role,
             sis: SisCounters::default(),
+            ttwu_local: 0,
             probes: 0,
             mask_ops: 0,
             classes: ByKind::default(),
@@ -209,6 +213,7 @@ impl Column {
             self.spec = "models of the recorded kernels".to_owned();
         }
         self.sis += other.sis;
+        self.ttwu_local += other.ttwu_local;
         self.probes += other.probes;
         self.mask_ops += other.mask_ops;
         for (kind, counts) in other.classes.kinds() {
@@ -234,7 +239,10 @@ pub struct InputUse {
     pub traced: u64,
     /// Computed from events by the kernel's own rule.
     pub derived: u64,
-    /// A stated assumption.
+    /// The user's side file.
+    #[serde(default)]
+    pub stated: u64,
+    /// A declared assumption.
     pub assumed: u64,
     /// Not known.
     pub unknown: u64,
@@ -243,7 +251,7 @@ pub struct InputUse {
 impl InputUse {
     /// Decisions that read it.
     pub fn sum(&self) -> u64 {
-        self.traced + self.derived + self.assumed + self.unknown
+        self.traced + self.derived + self.stated + self.assumed + self.unknown
     }
 }
 
@@ -316,6 +324,7 @@ impl Totals {
             let ours = &mut self.inputs[at];
             ours.traced += theirs.traced;
             ours.derived += theirs.derived;
+            ours.stated += theirs.stated;
             ours.assumed += theirs.assumed;
             ours.unknown += theirs.unknown;
         }

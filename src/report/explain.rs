@@ -66,7 +66,12 @@ fn question(explained: &Explained, setup: &Setup) -> String {
     let task = explained.state.tasks.0.get(wakeup.p.index());
     let allowed = task.map(|task| {
         let known = how_known(task.known, Inputs::AFFINITY);
-        format!("may run on {}{known}", task.cpus_ptr)
+        let mut text = format!("may run on {}{known}", task.cpus_ptr);
+        if task.affinity_unequal {
+            let known = how_known(task.known, Inputs::SOFT_AFFINITY);
+            text += &format!(", prefers {}{known}", task.cpus_preferred);
+        }
+        text
     });
     let sync = format!("sync {}{}", yes_no(wakeup.sync), how_known(wakeup.known, Inputs::SYNC));
     let context = if wakeup.in_task { "task context" } else { "in an interrupt" };
@@ -93,12 +98,14 @@ fn yes_no(holds: bool) -> &'static str {
     if holds { "yes" } else { "no" }
 }
 
-/// ` (assumed)`, ` (unknown)`, ` (derived)`, or nothing for what was traced.
+/// ` (assumed)`, ` (unknown)`, ` (stated)`, ` (derived)`, or nothing for what was traced.
 fn how_known(known: Provenance, inputs: Inputs) -> &'static str {
     if known.unknown.intersects(inputs) {
         " (unknown)"
     } else if known.assumed.intersects(inputs) {
         " (assumed)"
+    } else if known.stated.intersects(inputs) {
+        " (stated)"
     } else if known.derived.intersects(inputs) {
         " (derived)"
     } else {

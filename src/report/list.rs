@@ -8,18 +8,55 @@ use crate::machine::Inputs;
 use crate::replay::totals::input_names;
 use crate::report::layout::{Align, FAINT, HEADING, columns, paint};
 
-/// All releases with their patches.
+/// All releases with what they are, where they come from, what they read, and their patches.
 pub fn releases(releases: &[ReleaseInfo]) -> String {
     let mut out = format!("{}\n", paint(HEADING, "implementations"));
+    let common = releases.iter().fold(Inputs::all(), |common, info| common & info.reads);
     for info in releases {
-        let mut rows = vec![vec![info.name.to_owned(), info.meaning.to_owned()]];
-        rows.extend(info.patches.iter().map(|patch| vec![format!("  +{}", patch.name), patch.meaning.to_owned()]));
+        let row = |key: &str, value: String| vec![key.to_owned(), value];
+        let mut rows = vec![row(info.name, info.meaning.to_owned())];
+        rows.push(row("  source", info.source.to_owned()));
+        rows.push(row("  reads", reads(info.reads - common)));
+        rows.extend(info.patches.iter().map(|patch| {
+            let more = info.reads_with(patch.bits) - info.reads;
+            let more = if more.is_empty() { String::new() } else { format!("; reads {}", names(more)) };
+            row(&format!("  +{}", patch.name), format!("{}{more}", patch.meaning))
+        }));
         out += &columns(2, &[Align::Left, Align::Wrap], &rows);
     }
-    out += "\n  SPEC:FEATURE, SPEC:NO_FEATURE  switches as in /sys/kernel/debug/sched/features\n";
+    let rows = [
+        ("the rest", names(common)),
+        ("switches", "SPEC:FEATURE, SPEC:NO_FEATURE as in /sys/kernel/debug/sched/features".to_owned()),
+        ("not here", not_modelled(releases)),
+    ];
+    let rows: Vec<Vec<String>> = rows.into_iter().map(|(key, value)| vec![key.to_owned(), value]).collect();
+    out += &format!("\n{}", columns(2, &[Align::Left, Align::Wrap], &rows));
     let more = "Patches combine: v5.11+scan-cost+recent-used. More: sisdiff list v5.11";
     out += &format!("\n{}\n", paint(FAINT, more));
     out
+}
+
+fn names(inputs: Inputs) -> String {
+    input_names(inputs).collect::<Vec<_>>().join(", ")
+}
+
+fn reads(beside: Inputs) -> String {
+    if beside.is_empty() { "what all read".to_owned() } else { format!("{} and the rest", names(beside)) }
+}
+
+/// What no model has, and what single ones leave out.
+fn not_modelled(releases: &[ReleaseInfo]) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for info in releases {
+        for what in info.not_modelled() {
+            let everyone = releases.iter().all(|other| other.not_modelled().contains(&what));
+            let part = if everyone { what.to_owned() } else { format!("{}: {what}", info.name) };
+            if !parts.contains(&part) {
+                parts.push(part);
+            }
+        }
+    }
+    parts.join("; ")
 }
 
 /// One release with everything that is known of it.
@@ -33,11 +70,12 @@ pub fn release(info: &ReleaseInfo) -> String {
         .iter_names()
         .map(|(name, feature)| if info.defaults.contains(feature) { name.to_owned() } else { format!("NO_{name}") });
     row("features", features.collect::<Vec<_>>().join(" "));
-    row("reads", input_names(info.reads).collect::<Vec<_>>().join(", "));
+    row("reads", names(info.reads));
     let not = Inputs::all() - info.reads;
     if !not.is_empty() {
-        row("not read", input_names(not).collect::<Vec<_>>().join(", "));
+        row("not read", names(not));
     }
+    row("not modelled", info.not_modelled().join("; "));
     let mut out = format!("{}\n{}", paint(HEADING, info.name), columns(2, &[Align::Left, Align::Wrap], &rows));
     let patch =
         |one: &PatchInfo| vec![format!("+{}", one.name), format!("{}{}", one.meaning, shorthand(info, one.bits))];
@@ -88,6 +126,9 @@ mod tests {
         let all = anstream::adapter::strip_str(&releases(RELEASES)).to_string();
         for info in RELEASES {
             assert!(all.contains(info.name), "{}", info.name);
+            let flat = all.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(flat.contains(info.source) && flat.contains(info.meaning), "{all}");
+            assert!(flat.contains("find_energy_efficient_cpu()") && flat.contains("v7.3: cache-aware"), "{all}");
             let one = anstream::adapter::strip_str(&release(info)).to_string();
             assert!(one.contains("source") && one.contains("features"), "{one}");
             for text in [&all, &one] {

@@ -2,6 +2,7 @@
 //! Comparisons → text and JSON. Pure functions; whoever calls prints.
 
 pub mod agreement;
+pub mod counters;
 pub mod cut;
 pub mod decisions;
 pub mod explain;

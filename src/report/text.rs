@@ -4,11 +4,15 @@
 use std::fmt::Write;
 
 use crate::compare::{Class, Difference, Distance, Load, Outside};
+use crate::counters::{RecentMiss, Value};
+use crate::machine::Why;
+use crate::replay::outcome::AffinityUse;
 use crate::replay::totals::{Column, Comparison, Group, InputUse, Totals, reason};
 use crate::replay::{Outcome, Setup};
+use crate::report::counters::{cell, change_cell};
 use crate::report::layout::{Align, FAINT, HEADING, columns, count, counted, paint, percent, section};
 use crate::report::shell::printable;
-use crate::report::sis::{self, Value};
+use crate::report::sis;
 use crate::report::{agreement, placements};
 use crate::units::seconds;
 
@@ -91,6 +95,9 @@ fn head(outcome: &Outcome) -> String {
     if !setup.filters.is_empty() {
         row("filters", format!("{}; everything is replayed, the rest is not counted", setup.filters.join(", ")));
     }
+    if let Some(using) = &setup.affinity {
+        row("affinity", affinity(using));
+    }
     for (at, (class, list)) in inputs(&totals.inputs).into_iter().enumerate() {
         let key = if at == 0 { "inputs" } else { "" };
         row(key, format!("{class}: {list}"));
@@ -112,12 +119,22 @@ fn mode(setup: &Setup) -> String {
     )
 }
 
+/// The side file: how many tasks each rule was about.
+fn affinity(using: &AffinityUse) -> String {
+    let tasks = |n| counted(n, "task", "tasks");
+    let mut parts: Vec<String> =
+        using.groups.iter().map(|one| format!("group {:?} {}", one.group, tasks(one.tasks))).collect();
+    parts.extend(using.rules.iter().map(|one| format!("{} {}", one.rule, tasks(one.tasks))));
+    format!("stated by {}: {}", printable(&using.file), parts.join("; "))
+}
+
 /// The kinds of input by how well they were known, each with its share where that is not all.
 fn inputs(usage: &[InputUse]) -> Vec<(&'static str, String)> {
     type Count = fn(&InputUse) -> u64;
-    let classes: [(&'static str, Count); 4] = [
+    let classes: [(&'static str, Count); 5] = [
         ("traced", |usage| usage.traced),
         ("derived", |usage| usage.derived),
+        ("stated", |usage| usage.stated),
         ("assumed", |usage| usage.assumed),
         ("unknown", |usage| usage.unknown),
     ];
@@ -138,7 +155,7 @@ fn totals(totals: &Totals, setup: &Setup, files: &[&str]) -> String {
         return out + "\nnothing to compare: no call of select_task_rq_fair() in what was counted\n";
     }
     for comparison in &totals.comparisons {
-        out += &self::comparison(totals, comparison, &setup.baseline, files);
+        out += &self::comparison(totals, comparison, setup, files);
     }
     out += &placements::wrong(totals);
     out += &agreement::agreement(totals, setup);
@@ -169,7 +186,7 @@ fn decisions(totals: &Totals) -> String {
     section("decisions") + &columns(2, &[Align::Left, Align::Right, Align::Right], &rows)
 }
 
-fn comparison(totals: &Totals, comparison: &Comparison, baseline: &str, files: &[&str]) -> String {
+fn comparison(totals: &Totals, comparison: &Comparison, setup: &Setup, files: &[&str]) -> String {
     let verdicts = comparison.verdicts.named();
     let shown: Vec<_> =
         verdicts.iter().filter(|(name, tally)| *name == "wakeups" || tally.compared() + tally.unknown > 0).collect();
@@ -195,11 +212,11 @@ fn comparison(totals: &Totals, comparison: &Comparison, baseline: &str, files: &
     row("  placeholders gave another CPU", &|tally| tally.unknown_differs, true, false);
     let mut align = vec![Align::Left];
     align.extend(std::iter::repeat_n(Align::Right, 2 * shown.len()));
-    let mut out = section(&format!("{baseline} -> {}", comparison.patched));
+    let mut out = section(&format!("{} -> {}", setup.baseline, comparison.patched));
     out += &columns(2, &align, &rows);
     out += &groups(comparison, files);
     out += &comms(comparison);
-    out += &counters(totals, comparison);
+    out += &counters(totals, comparison, setup);
     out
 }
 
@@ -291,21 +308,32 @@ fn comms(comparison: &Comparison) -> String {
     columns(2, &[Align::Left, Align::Wrap], &[vec!["by name".to_owned(), names.join(", ")]])
 }
 
-fn counters(totals: &Totals, comparison: &Comparison) -> String {
+fn counters(totals: &Totals, comparison: &Comparison, setup: &Setup) -> String {
     let patched = totals.patched().find(|column| column.spec == comparison.patched);
     let (Some(baseline), Some(patched)) = (totals.baseline(), patched) else { return String::new() };
-    let cell = |value: Value| match value {
-        Value::Count(n) => count(n),
-        Value::Percent(percent) => format!("{percent:.2}"),
-    };
     let mut rows = vec![["SIS counters, modelled", "baseline", "patched", "change"].map(str::to_owned).to_vec()];
+    let machine = setup.schedstat.as_ref().map(|counted| counted.raw.rows());
+    rows[0].extend(machine.map(|_| "schedstat".to_owned()));
     let mut row = |name: &str, from: Value, to: Value| {
-        let change = sis::change(from, to).map_or_else(|| "-".to_owned(), |change| format!("{change:+.2}%"));
-        let change = if change == "+0.00%" || change == "-0.00%" { "0.00%".to_owned() } else { change };
-        rows.push(vec![name.to_owned(), cell(from), cell(to), change]);
+        let mut cells = vec![name.to_owned(), cell(from), cell(to), change_cell(from, to)];
+        if let Some(machine) = &machine {
+            let counted = machine.iter().find(|(row, _)| *row == name).and_then(|(_, value)| *value);
+            cells.push(counted.map_or_else(|| "-".to_owned(), cell));
+        }
+        rows.push(cells);
     };
-    for ((name, from), (_, to)) in sis::rows(&baseline.sis).into_iter().zip(sis::rows(&patched.sis)) {
-        row(name, from, to);
+    if setup.schedstat.is_some() {
+        let wakings = Value::Count(totals.decisions.wakeups + totals.not_selected_sum());
+        row("TTWU Count", wakings, wakings);
+        // A task that wakes itself is where it is.
+        let current = totals.not_selected.get(&Why::Current).copied().unwrap_or(0);
+        row("TTWU Local", Value::Count(baseline.ttwu_local + current), Value::Count(patched.ttwu_local + current));
+    }
+    let modelled = |column: &Column| sis::rows(&column.sis, setup.recent_miss).into_iter();
+    for ((name, from), (_, to)) in modelled(baseline).zip(modelled(patched)) {
+        if let (Some(from), Some(to)) = (from, to) {
+            row(name, from, to);
+        }
     }
     // The counters above are of wakeups: fork and exec take the slow path, whose idle checks are these too.
     let others =
@@ -315,7 +343,18 @@ fn counters(totals: &Totals, comparison: &Comparison) -> String {
     if unknown(baseline) + unknown(patched) > 0 {
         row("wakeups, unknown inputs", Value::Count(unknown(baseline)), Value::Count(unknown(patched)));
     }
-    format!("\n{}", columns(2, &[Align::Left, Align::Right, Align::Right, Align::Right], &rows))
+    let mut align = vec![Align::Left];
+    align.extend(std::iter::repeat_n(Align::Right, rows[0].len() - 1));
+    let mut out = format!("\n{}", columns(2, &align, &rows));
+    if setup.recent_miss == RecentMiss::Of2021 {
+        out += "  Recent Used Miss as in 2021: also where it does not share cache\n";
+    }
+    if let Some(counted) = &setup.schedstat {
+        let note =
+            format!("schedstat: {}; from before the recording to after it, nothing filtered", printable(&counted.name));
+        out += &columns(2, &[Align::Wrap], &[vec![note]]);
+    }
+    out
 }
 
 /// A wakeup worth an `explain`: a wrong one, else of the largest group.

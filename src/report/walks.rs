@@ -34,6 +34,8 @@ fn line(step: &WalkStep) -> String {
         WalkStep::Probe { kind, cpu, idle } => format!("  {}({cpu}): {}", probe_name(*kind), yes_no(idle)),
         WalkStep::Check { what, holds } => format!("  {what}: {}", yes_no(holds)),
         WalkStep::Value { name, value } => format!("  {name} = {value}"),
+        WalkStep::Mask { what, cpus } if cpus.is_empty() => format!("  {what}: no CPU"),
+        WalkStep::Mask { what, cpus } => format!("  {what}: {cpus}"),
         WalkStep::Write { what } => format!("  set {what}"),
         WalkStep::Return { exit, cpu: Some(cpu) } => format!("  return {cpu}  ({exit:?})"),
         WalkStep::Return { exit, cpu: None } => format!("  nothing  ({exit:?})"),

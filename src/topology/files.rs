@@ -153,6 +153,13 @@ impl Files {
         self.files.contains_key(path)
     }
 
+    /// Whether something is there under a folder.
+    pub(super) fn has_under(&self, folder: &str) -> bool {
+        let start = format!("{folder}/");
+        let first = |mut paths: std::collections::btree_set::Range<'_, String>| paths.next().cloned();
+        first(self.names.range(start.clone()..)).is_some_and(|path| path.starts_with(&start))
+    }
+
     /// Numbers N of the entries `PREFIX N` directly under `folder`, ascending: `cpu0`, `cpu1` …
     pub(super) fn numbered(&self, folder: &str, prefix: &str) -> Vec<usize> {
         let start = format!("{folder}/{prefix}");
@@ -234,6 +241,11 @@ fn wanted(path: &str) -> Wanted {
             _ => Wanted::No,
         },
         ["sys", "kernel", "debug", "sched_features"] => Wanted::File,
+        // One folder for each performance domain.
+        ["sys", "kernel", "debug", "energy_model"] => Wanted::Folder,
+        ["sys", "kernel", "debug", "energy_model", _] | ["sys", "kernel", "debug", "energy_model", _, "cpus"] => {
+            Wanted::Name
+        }
         ["sys", "kernel", "debug", "sched"] | ["sys", "kernel", "debug", "sched", "domains"] => Wanted::Folder,
         ["sys", "kernel", "debug", "sched", "features" | "debug" | "migration_cost_ns"] => Wanted::File,
         ["sys", "kernel", "debug", "sched", "domains", rest @ ..]
@@ -249,6 +261,7 @@ fn wanted(path: &str) -> Wanted {
         ["proc", "version" | "cpuinfo" | "sched_debug"] => Wanted::File,
         ["proc", "sys"] | ["proc", "sys", "kernel"] => Wanted::Folder,
         ["proc", "sys", "kernel", "sched_autogroup_enabled" | "sched_migration_cost_ns" | "osrelease"] => Wanted::File,
+        ["proc", "sys", "kernel", "sched_energy_aware"] => Wanted::File,
         _ => Wanted::No,
     }
 }

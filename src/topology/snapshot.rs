@@ -19,6 +19,8 @@ pub struct Snapshot {
     /// Whether the CPUs are QEMU's without hardware virtualisation (TCG), by /proc/cpuinfo: then they stand still for
     /// milliseconds when the host has fewer.
     pub emulated: bool,
+    /// Whether there is an energy model and energy-aware placement is not switched off; `None` where neither is told.
+    pub energy_aware: Option<bool>,
     /// Whether CONFIG_FAIR_GROUP_SCHED is set.
     pub group_sched: Option<bool>,
     /// Whether autogroup is switched on.
@@ -88,6 +90,7 @@ impl Snapshot {
             features: features.map(parse_features).unwrap_or_default(),
             hz: debug.and_then(hz),
             emulated: files.text("proc/cpuinfo").is_some_and(|text| text.contains("QEMU TCG CPU")),
+            energy_aware: energy_aware(files),
             group_sched: debug.and_then(group_sched),
             autogroup: files.text("proc/sys/kernel/sched_autogroup_enabled").map(|text| text != "0"),
             migration_cost_ns: cost.and_then(|text| text.parse().ok()),
@@ -105,6 +108,15 @@ impl Snapshot {
     /// Whether feature `name` (without `NO_`) is on; `None` if the kernel has no such feature or none are told.
     pub fn feature(&self, name: &str) -> Option<bool> {
         self.features.iter().find(|(feature, _)| feature == name).map(|&(_, on)| on)
+    }
+}
+
+/// **Source**: kernel/sched/topology.c, sched_is_eas_possible() and sysctl_sched_energy_aware.
+fn energy_aware(files: &Files) -> Option<bool> {
+    match files.text("proc/sys/kernel/sched_energy_aware") {
+        // Empty since 6.7 where it is not possible; 1 says nothing of a model.
+        Some("0" | "") => Some(false),
+        _ => files.has_under("sys/kernel/debug/energy_model").then_some(true),
     }
 }
 
