@@ -3,6 +3,7 @@
 //!
 //! [`Driver`] is the pure middle: notices in, totals out, memory bounded. [`run`] is the edge: files, threads, progress.
 
+mod ahead;
 pub mod driver;
 pub mod error;
 pub mod filter;

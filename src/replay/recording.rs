@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A recording opened: what it is, checked for what a replay needs, and walked a second time for the replay itself.
+//! A recording opened: what it is, checked for what a replay needs, and walked for the replay itself.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,6 +12,7 @@ use tracecmd_parse::text::TextTrace;
 use tracecmd_parse::tracecmd::TraceCmd;
 use tracecmd_parse::{AnyTrace, Item, Select, TraceReader, open_any};
 
+use crate::replay::ahead::{Given, ahead};
 use crate::replay::error::ReplayError;
 use crate::replay::outcome::Recording;
 use crate::trace::{Decoder, Event, EventKind, Summary};
@@ -65,6 +66,8 @@ pub struct Source {
     pub has_sis_in: bool,
     /// sched_migrate_task was recorded, or could have been.
     pub has_migrate: bool,
+    /// A walk may use a second thread.
+    reads_ahead: bool,
 }
 
 /// What a walk over all events counts.
@@ -152,6 +155,7 @@ impl Source {
             cpus: 0,
             has_sis_in: false,
             has_migrate: false,
+            reads_ahead: false,
         };
         let seen = match source.glance()? {
             Some(seen) => seen,
@@ -162,6 +166,11 @@ impl Source {
         source.has_sis_in = seen.sis_in;
         source.has_migrate = seen.migrate;
         Ok(source)
+    }
+
+    /// Lets walks use a second thread, which reads ahead: where there are processors to spare.
+    pub fn read_ahead(&mut self, yes: bool) {
+        self.reads_ahead = yes;
     }
 
     /// The first events of each CPU show what a replay has to know of an ordinary recording; `None` of any other.
@@ -250,22 +259,21 @@ impl Source {
         mut each: impl FnMut(&Event) -> bool,
         mut tick: impl FnMut(u64, u64),
     ) -> Result<Counted, ReplayError> {
-        let of = |error| named(&self.path, error);
-        let mut cursor = self.reader.get().cursor(&self.select).map_err(of)?;
-        let mut counted = Counted { summary: Summary::new(self.reader.get().meta()), gaps: Vec::new() };
-        let all = cursor.left();
-        while let Some(item) = cursor.next().map_err(of)? {
-            if counted.item(&self.decoder, &item).is_some_and(|event| !each(&event)) {
-                break;
+        let path = &self.path;
+        match &self.reader {
+            // What is read ahead has to be readable from another thread.
+            Reader::Any(AnyTrace::Dat(trace)) if self.reads_ahead => {
+                let (select, decoder) = (&self.select, &self.decoder);
+                ahead(|take| read(&**trace, select, decoder, path, take), each, tick)
             }
-            let events = counted.summary.events;
-            if events.is_multiple_of(TICK) {
-                tick(events, estimate(events, all, cursor.left()));
-            }
+            reader => read(reader.get(), &self.select, &self.decoder, path, |given| match given {
+                Given::Event(event) => each(&event),
+                Given::Progress(events, all) => {
+                    tick(events, all);
+                    true
+                }
+            }),
         }
-        counted.gaps = cursor.summary().gaps.iter().map(ToString::to_string).collect();
-        tick(counted.summary.events, counted.summary.events);
-        Ok(counted)
     }
 
     /// What a report says about the recording.
@@ -325,6 +333,32 @@ impl Source {
         }
         notes
     }
+}
+
+/// Reads every event, counts it, and gives it to `take`.
+fn read(
+    trace: &dyn TraceReader,
+    select: &Select,
+    decoder: &Decoder,
+    path: &Path,
+    mut take: impl FnMut(Given) -> bool,
+) -> Result<Counted, ReplayError> {
+    let of = |error| named(path, error);
+    let mut cursor = trace.cursor(select).map_err(of)?;
+    let mut counted = Counted { summary: Summary::new(trace.meta()), gaps: Vec::new() };
+    let all = cursor.left();
+    while let Some(item) = cursor.next().map_err(of)? {
+        if counted.item(decoder, &item).is_some_and(|event| !take(Given::Event(event))) {
+            break;
+        }
+        let events = counted.summary.events;
+        if events.is_multiple_of(TICK) {
+            take(Given::Progress(events, estimate(events, all, cursor.left())));
+        }
+    }
+    counted.gaps = cursor.summary().gaps.iter().map(ToString::to_string).collect();
+    take(Given::Progress(counted.summary.events, counted.summary.events));
+    Ok(counted)
 }
 
 /// How many events there are in all, if `events` were in the part of `all` bytes that is not `left`.

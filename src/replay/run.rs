@@ -2,6 +2,7 @@
 //! Recordings → outcomes: files, threads, decisions as they come. The only place with threads.
 
 use std::io::{BufWriter, Seek, Write};
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
@@ -50,20 +51,22 @@ pub fn replay(
     line: DecisionLine,
     decisions: Option<(&str, &mut (dyn Write + Send))>,
 ) -> Result<Vec<Outcome>, ReplayError> {
+    let ahead = has_spare(files.len(), threads);
     let Some((name, out)) = decisions else {
-        return parallel(files, threads, |file| one(file, job, &mut |_, _, _| Ok(())));
+        return parallel(files, threads, |file| one(file, job, ahead, &mut |_, _, _| Ok(())));
     };
     let written = |error: std::io::Error| ReplayError::write(name, &error);
     if let [file] = files {
         let mut out = BufWriter::new(out);
-        let outcome = one(file, job, &mut |file, row, all| writeln!(out, "{}", line(file, row, all)).map_err(written))?;
+        let outcome =
+            one(file, job, ahead, &mut |file, row, all| writeln!(out, "{}", line(file, row, all)).map_err(written))?;
         out.flush().map_err(written)?;
         return Ok(vec![outcome]);
     }
     let spooled = parallel(files, threads, |file| {
         let mut spool = BufWriter::new(tempfile::tempfile().map_err(written)?);
         let outcome =
-            one(file, job, &mut |file, row, all| writeln!(spool, "{}", line(file, row, all)).map_err(written))?;
+            one(file, job, ahead, &mut |file, row, all| writeln!(spool, "{}", line(file, row, all)).map_err(written))?;
         let mut spool = spool.into_inner().map_err(|error| written(error.into_error()))?;
         spool.rewind().map_err(written)?;
         Ok((outcome, spool))
@@ -75,6 +78,12 @@ pub fn replay(
     }
     out.flush().map_err(written)?;
     Ok(outcomes)
+}
+
+/// Whether more threads are allowed than there are files to replay, so that each may have one that reads ahead.
+fn has_spare(files: usize, threads: Option<usize>) -> bool {
+    let processors = || std::thread::available_parallelism().map_or(1, NonZero::get);
+    threads.unwrap_or_else(processors) > files
 }
 
 /// `each` file, in order at the end. Files are independent, so the number of threads changes nothing but the time.
@@ -97,14 +106,15 @@ fn parallel<T: Send>(
 /// # Errors
 /// As [`replay`], and the sink's own.
 pub fn decisions(file: &Path, job: &Job<'_>, sink: Sink<'_>) -> Result<Outcome, ReplayError> {
-    one(file, job, sink)
+    one(file, job, has_spare(1, None), sink)
 }
 
 /// Hears of each decision: the file's name, the decision, the implementations.
 pub type Sink<'a> = &'a mut dyn FnMut(&str, &Row, &[Contestant]) -> Result<(), ReplayError>;
 
-fn one(file: &Path, job: &Job<'_>, sink: Sink<'_>) -> Result<Outcome, ReplayError> {
-    let source = Source::open(file, job.options.buffer.as_deref(), job.options.reader)?;
+fn one(file: &Path, job: &Job<'_>, ahead: bool, sink: Sink<'_>) -> Result<Outcome, ReplayError> {
+    let mut source = Source::open(file, job.options.buffer.as_deref(), job.options.reader)?;
+    source.read_ahead(ahead);
     let Bench { mut machine, contestants, kernel, assumed, mut setup, notes } = Bench::new(&source, job.options)?;
     let filter = (job.filter)(source.first_ns());
     let mut failed = None;
