@@ -99,7 +99,7 @@ fn keep(args: &FuncgraphArgs) -> Result<Keep, Trouble> {
         function: named(&args.function)?,
         comm: named(&args.comm)?,
         pids: args.pid.clone(),
-        cpus: args.cpu.clone(),
+        cpus: args.cpu,
         since: args.since.map(moment),
         until: args.until.map(moment),
     })

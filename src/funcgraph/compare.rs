@@ -90,10 +90,13 @@ mod tests {
         assert!((a - b).abs() <= within, "{a} is not within {within} of {b}");
     }
 
+    /// Both samples; U, p and effect size.
+    type Case<'a> = (&'a [f64], &'a [f64], f64, f64, f64);
+
     /// Against scipy.stats.mannwhitneyu(method="asymptotic") of SciPy 1.17.
     #[test]
     fn the_rank_test_is_scipys() {
-        let rows: [(&[f64], &[f64], f64, f64, f64); 4] = [
+        let rows: [Case<'_>; 4] = [
             (&floats(&GROUP), &floats(&NONE), 42.0, 0.003_146_912_009_250_229, 0.0),
             (
                 &floats(&NONE),

@@ -73,7 +73,7 @@ struct Head<'a> {
 fn head(line: &str) -> Option<Head<'_>> {
     line.match_indices('[').find_map(|(at, _)| {
         let (comm, pid) = line[..at].trim().rsplit_once('-')?;
-        let pid = pid.trim_end_matches(|c: char| c == '(' || c == ')' || c == ' ').parse().ok()?;
+        let pid = pid.trim_end_matches(['(', ')', ' ']).parse().ok()?;
         let (cpu, rest) = line[at + 1..].split_once(']')?;
         let digits = cpu.len() >= 3 && cpu.bytes().all(|byte| byte.is_ascii_digit());
         let cpu = cpu.parse().ok().filter(|_| digits)?;
