@@ -28,6 +28,14 @@ pub enum TreeError {
         /// The file that every kernel tree has.
         missing: String,
     },
+    /// A kernel from before the wakeup path had its present shape.
+    #[error("{path}: Linux {version}; sisdiff runs the wakeup path of Linux 4.9 and later")]
+    TooOld {
+        /// The tree.
+        path: String,
+        /// Its version.
+        version: String,
+    },
     /// An `#if` that cannot be followed.
     #[error("{path}: {source}")]
     Conditional {

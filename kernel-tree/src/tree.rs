@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use crate::build::{self, Target};
 use crate::config::Config;
 use crate::error::TreeError;
-use crate::extract::assemble::{self, Extract, Marks};
+use crate::extract::assemble::{self, Extract, Lines, Marks};
 use crate::extract::instrument::Table;
 use crate::extract::tables::Feature;
 use crate::run::{Isolation, Runner};
@@ -75,6 +75,9 @@ pub fn build(plan: &Plan) -> Result<Built, TreeError> {
     let cache = plan.cache.clone().unwrap_or_else(default_cache);
     let files = source::load(&plan.location, &cache)?;
     let name = plan.location.path.display().to_string();
+    if let Some(version) = files.version.as_deref().filter(|version| is_too_old(version)) {
+        return Err(TreeError::TooOld { path: name, version: version.to_owned() });
+    }
     let dir = cache.join("trees").join(key(plan, &files)?);
     if let Some(meta) = kept(&dir) {
         return Ok(Built { name, dir, meta, was_cached: true });
@@ -87,7 +90,9 @@ pub fn build(plan: &Plan) -> Result<Built, TreeError> {
     std::fs::create_dir_all(&parent).map_err(io(&parent))?;
     let fresh = tempfile::Builder::new().prefix("build-").tempdir_in(&parent).map_err(io(&parent))?;
     let (extract, log) = compile(plan, &name, &files, fresh.path())?;
-    let Extract { features, functions, keeps, table, warnings, .. } = extract;
+    let Extract { features, functions, keeps, table, warnings, lines, .. } = extract;
+    let text = serde_json::to_string(&lines).unwrap_or_default();
+    std::fs::write(fresh.path().join(LINES), text).map_err(io(fresh.path()))?;
     let warnings = files.notes.into_iter().chain(warnings).collect();
     let meta = Meta { version: files.version, features, functions, keeps, table, warnings, log };
     let text = serde_json::to_string_pretty(&meta).unwrap_or_default();
@@ -102,6 +107,12 @@ pub fn build(plan: &Plan) -> Result<Built, TreeError> {
         Err(source) => return Err(io(&dir)(source)),
     }
     Ok(Built { name, dir, meta, was_cached: false })
+}
+
+/// Whether a version is from before 4.9, where __update_idle_core() came.
+fn is_too_old(version: &str) -> bool {
+    let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(u32::MAX));
+    (parts.next().unwrap_or(u32::MAX), parts.next().unwrap_or(0)) < (4, 9)
 }
 
 /// Cuts out and compiles, with marks; where the compiler does not take the marked text but does take the plain one, that.
@@ -124,6 +135,12 @@ fn compile(plan: &Plan, name: &str, files: &source::Files, dir: &Path) -> Result
 
 /// Written last, so that a build with it is whole.
 const META: &str = "meta.json";
+
+/// The text of the functions.
+const LINES: &str = "lines.json";
+
+/// The spec that a build was last asked for by.
+const SPEC: &str = "spec";
 
 fn kept(dir: &Path) -> Option<Meta> {
     serde_json::from_str(&std::fs::read_to_string(dir.join(META)).ok()?).ok()
@@ -153,6 +170,20 @@ fn key(plan: &Plan, files: &source::Files) -> Result<String, TreeError> {
 }
 
 impl Built {
+    /// The text of the functions, where the build has it.
+    pub fn lines(&self) -> Lines {
+        let text = std::fs::read_to_string(self.dir.join(LINES));
+        text.ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+    }
+
+    /// Notes by which spec it was asked for, for [`builds`]. What cannot be noted is only not listed.
+    pub fn note_spec(&self, spec: &str) {
+        let path = self.dir.join(SPEC);
+        if std::fs::read_to_string(&path).ok().as_deref() != Some(spec) {
+            let _ = std::fs::write(path, spec);
+        }
+    }
+
     /// Starts it, each time with state of its own. What this isolation needs and the cache lacks is compiled first.
     ///
     /// # Errors
@@ -165,4 +196,27 @@ impl Built {
         }
         Runner::start(&path, isolation)
     }
+}
+
+/// A build in the cache.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Listed {
+    /// The spec that it was last asked for by.
+    pub spec: String,
+    /// The kernel's version.
+    pub version: Option<String>,
+    /// Where it is.
+    pub dir: PathBuf,
+}
+
+/// The builds in `cache`, in order of their specs.
+pub fn builds(cache: &Path) -> Vec<Listed> {
+    let entries = std::fs::read_dir(cache.join("trees")).into_iter().flatten().flatten();
+    let listed = |dir: PathBuf| {
+        let spec = std::fs::read_to_string(dir.join(SPEC)).ok()?;
+        Some(Listed { spec, version: kept(&dir)?.version, dir })
+    };
+    let mut found: Vec<Listed> = entries.filter_map(|entry| listed(entry.path())).collect();
+    found.sort();
+    found
 }

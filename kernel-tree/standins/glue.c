@@ -65,6 +65,8 @@ static void *sd_block(unsigned long size, int saved)
 
 void sd_free_all(void)
 {
+	free(sd_events);
+	sd_events = NULL;
 	while (sd_blocks) {
 		struct sd_block *next = sd_blocks->next;
 
@@ -863,7 +865,7 @@ static void sd_call(void)
 	}
 }
 
-/* Which statements were reached since this was last asked: their numbers. */
+/* Which statements were reached since this was last asked: their numbers, each with how often. */
 static void sd_put_hits(void)
 {
 	u64 i;
@@ -871,6 +873,7 @@ static void sd_put_hits(void)
 	for (i = 0; i < SD_NR_STATEMENTS; i++)
 		if (sd_hits[i]) {
 			sd_put(i);
+			sd_put(sd_hits[i]);
 			sd_hits[i] = 0;
 		}
 }

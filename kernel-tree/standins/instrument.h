@@ -13,8 +13,8 @@ static long sd_fuel;
 extern int sd_line;
 static u64 sd_reads, sd_turns;
 static int sd_recording;
-/* Statements that were reached since the caller last asked. */
-static unsigned char sd_hits[SD_NR_STATEMENTS + 1];
+/* How often each statement was reached since the caller last asked. */
+static u32 sd_hits[SD_NR_STATEMENTS + 1];
 void sd_out_of_fuel(void) __attribute__((noreturn));
 
 /* The record: two words an event, the kind in the top byte of the first. */
@@ -39,7 +39,7 @@ static inline void sd_event(u64 kind, u64 what, u64 value)
 /* Statement number n, which reads the kinds of input in mask. */
 #define SD_AT(n, mask) do { \
 	sd_line = __LINE__; \
-	sd_hits[n] = 1; \
+	sd_hits[n]++; \
 	sd_reads |= (mask); \
 	if (__builtin_expect(--sd_fuel < 0, 0)) \
 		sd_out_of_fuel(); \

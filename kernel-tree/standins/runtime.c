@@ -65,9 +65,39 @@ static void on_signal(int number, siginfo_t *info, void *context)
 		if (signals[i] == number) {
 			if (before[i].sa_flags & SA_SIGINFO && before[i].sa_sigaction)
 				before[i].sa_sigaction(number, info, context);
+			else if (before[i].sa_handler != SIG_DFL && before[i].sa_handler != SIG_IGN)
+				before[i].sa_handler(number);
 			else
 				sigaction(number, &before[i], NULL);
 		}
+}
+
+/*
+ * A signal outside of the tree's code, after which nothing in this process can be trusted: said once, and the end. Asked
+ * for by the caller of the first of these objects in a process, before any has its own handlers.
+ */
+static void on_last(int number)
+{
+	static const char text[] =
+		"sisdiff: a fatal signal in its own code after it ran a kernel tree's, which may have written where it must not;"
+		" run again with --isolation process, or with --sanitize\n";
+	ssize_t unused = write(2, text, sizeof(text) - 1);
+
+	(void)unused, (void)number;
+	_exit(2);
+}
+
+EXPORT void sd_last_resort(void)
+{
+	static const int fatal[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
+	struct sigaction action;
+	size_t i;
+
+	memset(&action, 0, sizeof(action));
+	action.sa_handler = on_last;
+	action.sa_flags = SA_ONSTACK;
+	for (i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++)
+		sigaction(fatal[i], &action, NULL);
 }
 
 static void guard(void)

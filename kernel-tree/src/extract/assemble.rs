@@ -43,9 +43,14 @@ pub struct Extract {
     pub table: Table,
     /// Files that the text includes, as it names them, and their text.
     pub includes: BTreeMap<String, String>,
+    /// The text of the functions taken.
+    pub lines: Lines,
     /// What the user should know.
     pub warnings: Vec<String>,
 }
+
+/// Text of the tree: file to line (from 1) to what stands there.
+pub type Lines = BTreeMap<String, BTreeMap<u32, String>>;
 
 /// Cuts the wakeup path out of `files`.
 ///
@@ -79,11 +84,12 @@ pub fn extract(
     };
     assembly.head(config, &features, &flags, &have, shim);
     assembly.body()?;
-    let functions = assembly.functions()?;
+    let (functions, lines) = (assembly.functions()?, assembly.lines()?);
     let keeps = assembly.keeps()?;
     let includes = includes(&assembly.out, files);
     let text = format!("#define SD_NR_STATEMENTS {}\n{}", assembly.table.statements.len(), assembly.out);
-    Ok(Extract { text, features, functions, keeps, table: assembly.table, includes, warnings: assembly.warnings })
+    let Assembly { table, warnings, .. } = assembly;
+    Ok(Extract { text, features, functions, keeps, table, includes, lines, warnings })
 }
 
 /// Lists that the tree's own text includes in the middle of a definition, with their conditionals: what they are made
@@ -342,6 +348,21 @@ impl Assembly<'_> {
             found.push((item.keys[0].text().to_owned(), file.path.clone()));
         }
         Ok(found)
+    }
+}
+
+impl Assembly<'_> {
+    /// The text of the functions, for those who show what a walk does.
+    fn lines(&self) -> Result<Lines, TreeError> {
+        let mut lines = Lines::new();
+        for id in self.of_kind(&[ItemKind::Function])? {
+            let (file, item) = self.library.item(id)?;
+            let of_file = lines.entry(file.path.clone()).or_default();
+            let first = file.line(item.range.start);
+            let text = file.slice(&item.range).lines().enumerate();
+            of_file.extend(text.map(|(at, line)| ((first + at) as u32, line.trim().to_owned())));
+        }
+        Ok(lines)
     }
 }
 

@@ -25,9 +25,12 @@ const KNOWN_PER_CPU: &[&str] = &[
     "should_we_balance_tmpmask",
 ];
 
-/// Members that a walk writes and that are mirrored.
+/// Members that a walk writes and that are mirrored; and two of the slow path's statistics on its stack, which share
+/// their names with members of sched_group and sched_avg.
 const KNOWN_MEMBERS: &[&str] = &[
+    "avg_load",
     "avg_scan_cost",
+    "group_weight",
     "has_idle_cores",
     "last_wakee",
     "recent_used_cpu",

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use libloading::Library;
 
@@ -40,6 +40,14 @@ impl Loaded {
         let library = unsafe { Library::new(&copy) }.map_err(load)?;
         // SAFETY: `sd_request` in the runtime stand-in has exactly this signature.
         let request = *unsafe { library.get::<Request>(b"sd_request\0") }.map_err(load)?;
+        static FIRST: Once = Once::new();
+        FIRST.call_once(|| {
+            // SAFETY: `sd_last_resort` in the runtime stand-in has this signature.
+            if let Ok(last_resort) = unsafe { library.get::<unsafe extern "C" fn()>(b"sd_last_resort\0") } {
+                // SAFETY: all it does is to set handlers of signals, which stay valid as the library is never unloaded.
+                unsafe { last_resort() };
+            }
+        });
         Ok(Self { _library: ManuallyDrop::new(library), request })
     }
 

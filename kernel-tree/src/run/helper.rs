@@ -1,16 +1,70 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A tree in a process of its own: words through pipes. Whatever its code does, it does it there.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::Fault;
+use super::{Fault, request};
 use crate::error::TreeError;
 
-/// A running helper. It ends when this is dropped.
+/// A tree in a process of its own, with state of its own. The process is used again by the next one of the same file.
 pub struct Helper {
+    path: PathBuf,
+    process: Option<Process>,
+    faulted: bool,
+}
+
+/// Processes that nobody uses at the moment, by their file. They end with this process, whose pipes they read.
+static IDLE: Mutex<BTreeMap<PathBuf, Vec<Process>>> = Mutex::new(BTreeMap::new());
+
+fn idle() -> MutexGuard<'static, BTreeMap<PathBuf, Vec<Process>>> {
+    IDLE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Helper {
+    /// Starts the program at `path`, unless one is idle.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start(path: &Path) -> Result<Self, TreeError> {
+        let used = idle().get_mut(path).and_then(Vec::pop);
+        let reset = |mut process: Process| {
+            let done = process.request(&[request::RESET], &mut [0; 16]);
+            (done == Ok(0)).then_some(process)
+        };
+        let process = match used.and_then(reset) {
+            Some(process) => process,
+            None => Process::start(path)?,
+        };
+        Ok(Self { path: path.to_owned(), process: Some(process), faulted: false })
+    }
+
+    /// Puts `question` to the tree; the words of the answer are at the start of `answer`.
+    ///
+    /// # Errors
+    /// The tree's code faulted, or its process is gone.
+    pub fn request(&mut self, question: &[u64], answer: &mut [u64]) -> Result<usize, Fault> {
+        let gone = || Fault::Helper { how: "it was ended before".to_owned() };
+        let result = self.process.as_mut().ok_or_else(gone)?.request(question, answer);
+        self.faulted |= result.is_err();
+        result
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        if let Some(process) = self.process.take().filter(|_| !self.faulted) {
+            idle().entry(std::mem::take(&mut self.path)).or_default().push(process);
+        }
+    }
+}
+
+/// A running helper. It ends when this is dropped.
+struct Process {
     child: Child,
     // Closed first on drop: that is the helper's sign to end.
     to: Option<ChildStdin>,
@@ -19,12 +73,8 @@ pub struct Helper {
     bytes: Vec<u8>,
 }
 
-impl Helper {
-    /// Starts the program at `path`.
-    ///
-    /// # Errors
-    /// It cannot be started.
-    pub fn start(path: &Path) -> Result<Self, TreeError> {
+impl Process {
+    fn start(path: &Path) -> Result<Self, TreeError> {
         let io = |source| TreeError::Io { path: path.display().to_string(), source };
         let said = tempfile::tempfile().map_err(io)?;
         let mut child = Command::new(path)
@@ -39,11 +89,7 @@ impl Helper {
         Ok(Self { child, to, from, said, bytes: Vec::new() })
     }
 
-    /// Puts `question` to the tree; the words of the answer are at the start of `answer`.
-    ///
-    /// # Errors
-    /// The tree's code faulted, or its process is gone.
-    pub fn request(&mut self, question: &[u64], answer: &mut [u64]) -> Result<usize, Fault> {
+    fn request(&mut self, question: &[u64], answer: &mut [u64]) -> Result<usize, Fault> {
         self.exchange(question, answer).unwrap_or_else(|error| Err(self.gone(&error)))
     }
 
@@ -86,7 +132,7 @@ impl Helper {
     }
 }
 
-impl Drop for Helper {
+impl Drop for Process {
     fn drop(&mut self) {
         drop(self.to.take());
         // It ends by itself at the end of its input; if it hangs, its own alarm ends it.

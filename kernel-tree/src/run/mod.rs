@@ -14,7 +14,7 @@ pub use helper::Helper;
 
 /// Requests of one word, beside those that the caller makes up.
 pub mod request {
-    /// Which statements were reached since this was last asked: their numbers.
+    /// Which statements were reached since this was last asked: their numbers, each with how often.
     pub const HITS: u64 = 4;
     /// Keep all state.
     pub const SAVE: u64 = 5;
@@ -119,6 +119,16 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// The line of the kernel's text where it was met.
+    pub fn line(&self) -> Option<u64> {
+        match *self {
+            Self::Signal { line, .. } | Self::Bug { line, .. } | Self::Loop { line } => {
+                Some(line).filter(|&line| line > 0)
+            }
+            Self::Answer | Self::Helper { .. } => None,
+        }
+    }
+
     /// The fault that an object reports as `kind`, with its words.
     fn from_words(kind: i64, words: &[u64]) -> Self {
         let at = |i: usize| words.get(i).copied().unwrap_or(0);

@@ -38,7 +38,8 @@ fn unpack(archive: &Path, path: &str, to: &Path) -> Result<(), TreeError> {
     tar.arg("-xf").arg(archive).arg("-C").arg(fresh.path()).args(["--strip-components=1", "--wildcards"]);
     tar.args(FOLDERS.iter().map(|folder| format!("*/{folder}/*.[ch]")));
     tar.args(HEADERS.iter().map(|header| format!("*/{header}"))).arg("*/Makefile");
-    tar.arg("--no-wildcards-match-slash").env("LC_ALL", "C").stderr(Stdio::null());
+    // Debian's archives are compressed in blocks, which xz can unpack side by side.
+    tar.arg("--no-wildcards-match-slash").env("LC_ALL", "C").env("XZ_DEFAULTS", "--threads=0").stderr(Stdio::null());
     // tar complains of headers that an old kernel does not have; what is needed is tested below.
     output("tar", &mut tar)?;
     if !fresh.path().join("kernel/sched/fair.c").is_file() {
