@@ -184,7 +184,7 @@ fn describe(state: &State, recorded: &RecordedWakeup, walk: &Walk) -> String {
             }
             WalkStep::Check { what, holds } => text += &format!("[{what} {}] ", if *holds { 'y' } else { 'n' }),
             WalkStep::Value { name, value } => text += &format!("{name}={value} "),
-            WalkStep::Write { .. } | WalkStep::At { .. } => {}
+            WalkStep::Write { .. } | WalkStep::At { .. } | WalkStep::Mask { .. } => {}
             WalkStep::Return { exit, cpu } => text += &format!("-> {exit:?} {cpu:?} "),
         }
     }

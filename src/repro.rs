@@ -7,7 +7,7 @@ use crate::machine::State;
 use crate::oracle::{Finding, INVARIANTS, Maker, Options, Side, Tally, Trouble, attempt, spot};
 use crate::report::layout::{HEADING, paint};
 use crate::report::picture::{LEGEND, picture};
-use crate::report::walks::{first_difference, lines, side_by_side, stacked};
+use crate::report::walks::{Line, first_difference, lines, side_by_side, stacked};
 use crate::scenario::{Case, Played, Player, World};
 use crate::shrink::shrink;
 use crate::units::Cpu;
@@ -149,7 +149,7 @@ impl Player for Narrator {
     }
 
     fn decide(&mut self, state: &State, wakeup: &Wakeup) -> Result<Cpu, Self::Error> {
-        let mut asked: Vec<(Decision, Vec<String>)> = Vec::new();
+        let mut asked: Vec<(Decision, Vec<Line>)> = Vec::new();
         for side in &mut self.sides {
             let mut walk = Walk::default();
             let decision = side.implementation.select_task_rq(state, wakeup, Some(&mut walk));
@@ -176,7 +176,7 @@ impl Player for Narrator {
 
 impl Narrator {
     /// The first walk, and beside it each other one that goes another way.
-    fn walks(&mut self, asked: &[(Decision, Vec<String>)]) {
+    fn walks(&mut self, asked: &[(Decision, Vec<Line>)]) {
         let left = &asked[0].1;
         let others = asked.iter().enumerate().skip(1);
         let different: Vec<_> = others.filter(|(_, (_, right))| first_difference(left, right).is_some()).collect();

@@ -24,6 +24,15 @@ pub const INVARIANTS: &[(&str, Check)] = &[
     ("faults", faults),
 ];
 
+/// Those that hold of any wakeup path. The others state the rules of the releases, which a user's tree may change.
+const OF_ANY_TREE: &[&str] = &["affinity", "placement", "faults"];
+
+/// The checks that hold of a trial: of a model's all.
+pub fn invariants_of<'a>(trial: &Trial<'a>) -> impl Iterator<Item = &'static (&'static str, Check)> + use<'a> {
+    let is_model = trial.spec.is_some();
+    INVARIANTS.iter().filter(move |(name, _)| is_model || OF_ANY_TREE.contains(name))
+}
+
 impl<'a> Trial<'a> {
     /// The target that select_idle_sibling() began with; `None`: it was not called, or the walk does not tell.
     pub fn target(&self) -> Option<Cpu> {

@@ -8,7 +8,7 @@ use crate::fair::spec::{ModelSpec, SpecError};
 use crate::fair::{Brief, Decision, Exit, Hidden, Implementation, Step, Walk};
 use crate::machine::State;
 use crate::oracle::quiet::{Panic, quietly};
-use crate::oracle::{Finding, INVARIANTS, TWINS, Trial, Twin, effects, explained};
+use crate::oracle::{Finding, TWINS, Trial, Twin, effects, explained, invariants_of};
 use crate::scenario::{Case, CaseError, Played, Player, Settings, World};
 use crate::units::Cpu;
 use crate::wakeup::Wakeup;
@@ -307,7 +307,7 @@ impl Judge {
             effects(&trial, before, after).map_err(|finding| placed(*finding, event))?;
         }
         self.befores[at] = before;
-        for (_, check) in INVARIANTS {
+        for (_, check) in invariants_of(&trial) {
             match check(&trial) {
                 Ok(()) => {}
                 Err(finding) => match finding.known.filter(|_| self.options.allow_known) {

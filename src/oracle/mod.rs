@@ -51,7 +51,7 @@ use crate::wakeup::Wakeup;
 pub use allow::{AllowError, Allowed, Entry};
 pub use effects::effects;
 
-pub use invariants::INVARIANTS;
+pub use invariants::{INVARIANTS, invariants_of};
 use judge::panicked;
 pub use judge::{Maker, Models, Options, Side, Tally, Trouble, attempt, try_case};
 pub use known::{KNOWN, KnownBug, Seen};

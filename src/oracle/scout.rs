@@ -11,7 +11,7 @@ use crate::fair::{Brief, Decision, Edges, Exit, Step};
 use crate::machine::State;
 use crate::oracle::judge::{difference, placed};
 use crate::oracle::quiet::quietly;
-use crate::oracle::{Finding, INVARIANTS, Key, Maker, Options, Side, Trial, Trouble, panicked};
+use crate::oracle::{Finding, Key, Maker, Options, Side, Trial, Trouble, invariants_of, panicked};
 use crate::scenario::{Case, Played, Player, World};
 use crate::units::Cpu;
 use crate::wakeup::Wakeup;
@@ -229,7 +229,7 @@ impl Bench {
         let trial = Trial { name, spec, state, wakeup, decision, brief: &self.brief };
         let fault = side.implementation.fault();
         let fault = fault.map(|fault| Finding::of("fault", &trial, "a fault in the code", fault));
-        let wrong = INVARIANTS.iter().filter_map(|(_, check)| check(&trial).err().map(|finding| *finding));
+        let wrong = invariants_of(&trial).filter_map(|(_, check)| check(&trial).err().map(|finding| *finding));
         let found: Vec<Finding> = wrong.chain(fault).collect();
         for finding in found {
             match finding.known.filter(|_| self.options.allow_known) {

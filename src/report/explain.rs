@@ -8,7 +8,7 @@ use crate::replay::totals::input_names;
 use crate::replay::{Role, Setup};
 use crate::report::layout::{Align, FAINT, HEADING, WIDTH, columns, indented, paint};
 use crate::report::picture::{LEGEND, picture};
-use crate::report::walks::{first_difference, lines, side_by_side, stacked};
+use crate::report::walks::{Line, first_difference, lines, side_by_side, stacked};
 use crate::units::{Cpu, seconds};
 use crate::wakeup::WakeKind;
 
@@ -236,7 +236,7 @@ fn verdict_text(verdict: &Verdict) -> String {
 
 fn walks(explained: &Explained, names: &Names, width: usize) -> String {
     let mut out = String::new();
-    let texts: Vec<Vec<String>> = explained.walks.iter().map(lines).collect();
+    let texts: Vec<Vec<Line>> = explained.walks.iter().map(lines).collect();
     let of = |role: Role| names.columns.iter().zip(&texts).filter(move |((_, of), _)| *of == role);
     let baseline = of(Role::Baseline).next();
     let mut baseline_shown = false;

@@ -9,19 +9,40 @@ use crate::report::layout::{BAD, paint};
 /// Idle checks in a row from which on they are drawn together.
 const RUN: usize = 5;
 
+/// A line of a walk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// The step: what walks are compared by.
+    pub text: String,
+    /// Where in the source of a kernel tree that is, where it is another place than that of the line before.
+    pub place: Option<String>,
+}
+
 /// A walk as lines, functions flush and what they do indented.
-pub fn lines(walk: &Walk) -> Vec<String> {
+pub fn lines(walk: &Walk) -> Vec<Line> {
     let mut lines = Vec::new();
+    let mut place = None;
     let mut steps = walk.steps.as_slice();
     while let Some((step, rest)) = steps.split_first() {
-        let run = steps.iter().take_while(|step| matches!(step, WalkStep::Probe { .. })).count();
-        if run >= RUN {
-            lines.push(probe_run(&steps[..run]));
-            steps = &steps[run..];
-        } else {
-            lines.push(line(step));
-            steps = rest;
-        }
+        let is_part = |step: &&WalkStep| matches!(step, WalkStep::Probe { .. } | WalkStep::At { .. });
+        let run = steps.iter().take_while(is_part).count();
+        let probes = steps[..run].iter().filter(|step| matches!(step, WalkStep::Probe { .. })).count();
+        steps = rest;
+        let text = match step {
+            WalkStep::At { place: at } => {
+                place = Some(at.clone());
+                continue;
+            }
+            WalkStep::Probe { .. } if probes >= RUN => {
+                // The place of what follows the last check is not the run's.
+                let last = rest[..run - 1].iter().rposition(|step| matches!(step, WalkStep::Probe { .. }));
+                let (run, after) = rest.split_at(last.map_or(0, |last| last + 1));
+                steps = after;
+                probe_run(std::iter::once(step).chain(run))
+            }
+            step => line(step),
+        };
+        lines.push(Line { text, place: place.take() });
     }
     lines
 }
@@ -30,7 +51,7 @@ fn line(step: &WalkStep) -> String {
     let yes_no = |holds: &bool| if *holds { "yes" } else { "no" };
     match step {
         WalkStep::Enter { function } => format!("{function}()"),
-        WalkStep::At { place } => format!(" {place}"),
+        WalkStep::At { place } => format!("  {place}"),
         WalkStep::Probe { kind, cpu, idle } => format!("  {}({cpu}): {}", probe_name(*kind), yes_no(idle)),
         WalkStep::Check { what, holds } => format!("  {what}: {}", yes_no(holds)),
         WalkStep::Value { name, value } => format!("  {name} = {value}"),
@@ -52,7 +73,7 @@ fn probe_name(kind: ProbeKind) -> &'static str {
 }
 
 /// Many idle checks at once: each CPU with the answer of its last check.
-fn probe_run(steps: &[WalkStep]) -> String {
+fn probe_run<'a>(steps: impl Iterator<Item = &'a WalkStep>) -> String {
     let mut cpus: Vec<(u32, bool)> = Vec::new();
     for step in steps {
         if let WalkStep::Probe { cpu, idle, .. } = step {
@@ -66,12 +87,21 @@ fn probe_run(steps: &[WalkStep]) -> String {
     format!("  idle (+) or not (-): {}", list.join(" "))
 }
 
+impl Line {
+    /// The step in parts of at most `width` characters, its place below.
+    fn wrapped(&self, width: usize) -> Vec<String> {
+        let mut parts = wrap(&self.text, width);
+        parts.extend(self.place.iter().flat_map(|place| wrap(&format!("      {place}"), width)));
+        parts
+    }
+}
+
 /// One walk, its lines wrapped at `width`; the line with number `mark` stands out.
-pub fn stacked(walk: &[String], mark: Option<usize>, width: usize) -> String {
+pub fn stacked(walk: &[Line], mark: Option<usize>, width: usize) -> String {
     let mut out = String::new();
     for (at, line) in walk.iter().enumerate() {
         let marked = mark == Some(at);
-        for (part, text) in wrap(line, width.saturating_sub(2)).into_iter().enumerate() {
+        for (part, text) in line.wrapped(width.saturating_sub(2)).into_iter().enumerate() {
             let sign = if marked && part == 0 { "> " } else { "  " };
             let text = format!("{sign}{text}");
             out += &if marked { paint(BAD, &text) } else { text };
@@ -82,19 +112,19 @@ pub fn stacked(walk: &[String], mark: Option<usize>, width: usize) -> String {
 }
 
 /// Number of the first line in which two walks differ, in each; `None` where they are the same.
-pub fn first_difference(left: &[String], right: &[String]) -> Option<usize> {
-    let same = left.iter().zip(right).take_while(|(left, right)| left == right).count();
+pub fn first_difference(left: &[Line], right: &[Line]) -> Option<usize> {
+    let same = left.iter().zip(right).take_while(|(left, right)| left.text == right.text).count();
     (same < left.len() || same < right.len()).then_some(same)
 }
 
 /// Two walks in columns of the same width, `width` together. Lines that differ have a `|` between them, the first of
 /// them a `>`.
-pub fn side_by_side(left: &[String], right: &[String], width: usize) -> String {
+pub fn side_by_side(left: &[Line], right: &[Line], width: usize) -> String {
     let column = width.saturating_sub(3) / 2;
     let mut out = String::new();
     let mut first = true;
-    let mut row = |left: Option<&String>, right: Option<&String>, same: bool| {
-        let wrapped = |line: Option<&String>| line.map(|line| wrap(line, column)).unwrap_or_default();
+    let mut row = |left: Option<&Line>, right: Option<&Line>, same: bool| {
+        let wrapped = |line: Option<&Line>| line.map(|line| line.wrapped(column)).unwrap_or_default();
         let (left, right) = (wrapped(left), wrapped(right));
         for at in 0..left.len().max(right.len()) {
             let sign = match (same, first && at == 0) {
@@ -110,7 +140,8 @@ pub fn side_by_side(left: &[String], right: &[String], width: usize) -> String {
         }
         first &= same;
     };
-    for op in capture_diff_slices(Algorithm::Myers, left, right) {
+    let texts = |lines: &'_ [Line]| lines.iter().map(|line| line.text.clone()).collect::<Vec<_>>();
+    for op in capture_diff_slices(Algorithm::Myers, &texts(left), &texts(right)) {
         let (old, new) = (&left[op.old_range()], &right[op.new_range()]);
         let same = matches!(op, DiffOp::Equal { .. });
         for at in 0..old.len().max(new.len()) {
@@ -155,20 +186,24 @@ mod tests {
         WalkStep::Probe { kind: ProbeKind::Available, cpu, idle }
     }
 
-    fn walk(steps: Vec<WalkStep>) -> Vec<String> {
+    fn walk(steps: Vec<WalkStep>) -> Vec<Line> {
         lines(&Walk { steps })
+    }
+
+    fn texts(lines: Vec<Line>) -> Vec<String> {
+        lines.into_iter().map(|line| line.text).collect()
     }
 
     #[test]
     fn steps_read_like_the_kernel() {
-        let lines = walk(vec![
+        let lines = texts(walk(vec![
             WalkStep::Enter { function: "select_idle_sibling" },
             probe(3, false),
             WalkStep::Check { what: "cpus_share_cache(3, 7)".to_owned(), holds: true },
             WalkStep::Value { name: "nr", value: 4 },
             WalkStep::Return { exit: Exit::IdleCore, cpu: None },
             WalkStep::Return { exit: Exit::Prev, cpu: Some(Cpu(3)) },
-        ]);
+        ]));
         assert_eq!(
             lines,
             [
@@ -186,7 +221,22 @@ mod tests {
     fn long_scans_are_drawn_together() {
         let mut steps: Vec<WalkStep> = (0..6).map(|cpu| probe(cpu, cpu == 5)).collect();
         steps.insert(1, WalkStep::Probe { kind: ProbeKind::SchedIdle, cpu: 0, idle: false });
-        assert_eq!(walk(steps), ["  idle (+) or not (-): 0- 1- 2- 3- 4- 5+"]);
+        assert_eq!(texts(walk(steps)), ["  idle (+) or not (-): 0- 1- 2- 3- 4- 5+"]);
+    }
+
+    #[test]
+    fn places_are_shown_and_not_compared() {
+        let at = |line: u32| WalkStep::At { place: format!("fair.c:{line}  if (idle)") };
+        let one = walk(vec![at(1), probe(1, false), at(2), probe(2, true)]);
+        let other = walk(vec![at(3), probe(1, false), probe(2, true)]);
+        assert_eq!(one[1].place.as_deref(), Some("fair.c:2  if (idle)"));
+        assert_eq!(first_difference(&one, &other), None);
+        assert!(stacked(&one, None, 60).contains("available_idle_cpu(2): yes\n        fair.c:2  if (idle)"));
+        let mut steps: Vec<WalkStep> = (0..6).flat_map(|cpu| [at(cpu), probe(cpu, false)]).collect();
+        steps.extend([at(9), WalkStep::Value { name: "nr", value: 1 }]);
+        let long = walk(steps);
+        assert_eq!(long[0].text, "  idle (+) or not (-): 0- 1- 2- 3- 4- 5-");
+        assert_eq!(long[1].place.as_deref(), Some("fair.c:9  if (idle)"));
     }
 
     #[test]

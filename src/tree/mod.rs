@@ -6,6 +6,7 @@
 
 mod answer;
 mod books;
+mod coverage;
 mod exit;
 mod prepare;
 mod record;
@@ -86,6 +87,17 @@ impl Tree {
         found.map(|(_, now)| *now = on).is_some()
     }
 
+    /// The switches that `told` knows by name, such as those of the recorded machine.
+    pub fn set_features_by(&mut self, told: impl Fn(&str) -> Option<bool>) {
+        for at in 0..self.features.len() {
+            if let Some(on) = told(&self.features[at].0) {
+                self.features_told &= self.features[at].1 == on;
+                self.features[at].1 = on;
+            }
+        }
+        self.set_own_features();
+    }
+
     /// The same switches as the recorded kernel's; those that the tree does not have are ignored.
     pub fn set_features(&mut self, features: SchedFeat) {
         for (name, feature) in SchedFeat::all().iter_names() {
@@ -124,7 +136,7 @@ impl Tree {
         }
         let decision = self.decision(state, w, question);
         if let Some(walk) = walk {
-            record::record(&self.answer, &self.prepared.built.meta.table, &self.prepared.exits, &decision, walk);
+            record::record(&self.answer, &self.prepared, &decision, walk);
         }
         decision
     }
@@ -159,7 +171,18 @@ impl Tree {
                 )
             }
         };
-        format!("{}: {call}: {fault}", self.prepared.name)
+        format!("{}: {call}: {fault}{}", self.prepared.name, self.place_of(fault))
+    }
+
+    /// Where in the source a fault is; of files that share the line, fair.c.
+    fn place_of(&self, fault: &Fault) -> String {
+        let Some(line) = fault.line().and_then(|line| u32::try_from(line).ok()) else { return String::new() };
+        let table = &self.prepared.built.meta.table;
+        let of_line = || table.statements.iter().filter(|statement| statement.line == line);
+        let found = of_line().find(|statement| statement.path.ends_with("/fair.c")).or_else(|| of_line().next());
+        let Some(found) = found else { return String::new() };
+        let function = table.functions.get(found.function as usize).map_or("", String::as_str);
+        format!(" ({}, in {function}())", self.prepared.place(&found.path, line))
     }
 
     fn send(&mut self) -> Result<usize, Fault> {
@@ -293,6 +316,17 @@ impl Tree {
             recent_hit: recent_hit.unwrap_or(is(hit)),
             recent_miss: recent_miss.unwrap_or(is(shares)),
             recent_miss_2021: recent_miss.unwrap_or(is(candidate)),
+        }
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        let Some(coverage) = self.prepared.coverage.clone().filter(|_| self.fault.is_none()) else { return };
+        self.question.clear();
+        self.question.push(request::HITS);
+        if let Ok(words) = self.send() {
+            coverage.add(&self.room[..words]);
         }
     }
 }

@@ -2,15 +2,17 @@
 //! From a spec to trees that decide: built once, opened as often as implementations are wanted.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use sisdiff_tree::config::Config;
 use sisdiff_tree::error::TreeError;
+use sisdiff_tree::extract::assemble::Lines;
 use sisdiff_tree::run::Isolation;
 use sisdiff_tree::source::Location;
 use sisdiff_tree::tree::{Built, Plan, build};
 
 use super::Tree;
+use super::coverage::Counts;
 use super::exit::Exits;
 use crate::fair::TreeSpec;
 use crate::topology::Topology;
@@ -26,6 +28,8 @@ pub struct TreeOptions {
     pub cache: Option<PathBuf>,
     /// Where their code runs.
     pub isolation: Isolation,
+    /// Count how often lines are reached: see [`Prepared::lcov`].
+    pub coverage: bool,
 }
 
 /// Why a spec gives no tree.
@@ -66,9 +70,13 @@ pub struct Prepared {
     pub(super) exits: Arc<Exits>,
     /// Switches that the spec sets.
     pub(super) features: Vec<(String, bool)>,
+    /// The text of its functions, read when a walk is recorded.
+    lines: Arc<OnceLock<Lines>>,
     /// Options of the `.config` that the stand-ins leave off.
     left_off: Vec<String>,
     pub(super) isolation: Isolation,
+    /// How often statements were reached by what was opened, where that is asked for.
+    pub(super) coverage: Option<Arc<Counts>>,
 }
 
 impl Prepared {
@@ -100,16 +108,20 @@ impl Prepared {
                 return Err(unknown_feature(spec, name, &built));
             }
         }
-        let exits = Arc::new(Exits::new(&built.meta.table));
-        let (name, features) = (spec.to_string(), spec.features.clone());
-        Ok(Self { name, built: Arc::new(built), exits, features, left_off, isolation: options.isolation })
+        built.note_spec(&spec.to_string());
+        Ok(Self {
+            features: spec.features.clone(),
+            left_off,
+            coverage: options.coverage.then(Arc::default),
+            ..Self::of(&spec.to_string(), built, options.isolation)
+        })
     }
 
     /// A tree that was built by other means, under `name`.
     pub fn of(name: &str, built: Built, isolation: Isolation) -> Self {
         let exits = Arc::new(Exits::new(&built.meta.table));
-        let (name, features, left_off) = (name.to_owned(), Vec::new(), Vec::new());
-        Self { name, built: Arc::new(built), exits, features, left_off, isolation }
+        let (name, features, left_off, lines) = (name.to_owned(), Vec::new(), Vec::new(), Arc::default());
+        Self { name, built: Arc::new(built), exits, features, lines, left_off, isolation, coverage: None }
     }
 
     /// Its spec.
@@ -120,6 +132,24 @@ impl Prepared {
     /// What was built.
     pub fn built(&self) -> &Built {
         &self.built
+    }
+
+    /// Lines reached by every implementation that was opened and dropped since, as an lcov tracefile; empty where that was
+    /// not asked for.
+    pub fn lcov(&self) -> String {
+        let path = Path::new(&self.built.name);
+        let root = if path.is_dir() { format!("{}/", path.display()) } else { String::new() };
+        self.coverage.as_ref().map_or_else(String::new, |counts| counts.lcov(&root, &self.built.meta.table))
+    }
+
+    /// A place in its source with what stands there: `fair.c:6970  return recent_used_cpu;`.
+    pub(super) fn place(&self, path: &str, line: u32) -> String {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let lines = self.lines.get_or_init(|| self.built.lines());
+        match lines.get(path).and_then(|of_file| of_file.get(&line)) {
+            Some(text) => format!("{name}:{line}  {text}"),
+            None => format!("{name}:{line}"),
+        }
     }
 
     /// An implementation with state of its own.

@@ -8,6 +8,7 @@ use sisdiff_tree::extract::instrument::{self, Table};
 
 use super::answer::{Answer, Event};
 use super::exit::Exits;
+use super::prepare::Prepared;
 use crate::fair::{Decision, Exit, Walk, WalkStep};
 use crate::units::Cpu;
 
@@ -25,8 +26,9 @@ fn name_of(name: &str) -> &'static str {
 }
 
 /// Writes the walk behind `answer` down.
-pub(super) fn record(answer: &Answer, table: &Table, exits: &Exits, decision: &Decision, walk: &mut Walk) {
-    let mut writer = Writer { table, walk, place: String::new() };
+pub(super) fn record(answer: &Answer, tree: &Prepared, decision: &Decision, walk: &mut Walk) {
+    let (table, exits) = (&tree.built.meta.table, &*tree.exits);
+    let mut writer = Writer { tree, table, walk, place: None };
     let deciding = answer.events.iter().rposition(|event| match event {
         Event::Return { statement, .. } => writer.function(*statement) == "select_idle_sibling",
         _ => false,
@@ -51,7 +53,7 @@ pub(super) fn record(answer: &Answer, table: &Table, exits: &Exits, decision: &D
             Event::Return { statement, value } => writer.returned(exits, statement, value),
             Event::Miss => {}
             Event::Warn { line } => {
-                writer.at("line", line);
+                writer.at("kernel/sched/fair.c", line);
                 writer.walk.steps.push(WalkStep::Check { what: "WARN_ON()".to_owned(), holds: true });
             }
         }
@@ -62,9 +64,10 @@ pub(super) fn record(answer: &Answer, table: &Table, exits: &Exits, decision: &D
 }
 
 struct Writer<'a> {
+    tree: &'a Prepared,
     table: &'a Table,
     walk: &'a mut Walk,
-    place: String,
+    place: Option<(&'a str, u32)>,
 }
 
 impl<'a> Writer<'a> {
@@ -78,16 +81,16 @@ impl<'a> Writer<'a> {
     }
 
     /// The place of the next step, where it is another than that of the last.
-    fn at(&mut self, path: &str, line: u32) {
-        let place = format!("{path}:{line}");
-        if !path.is_empty() && place != self.place {
-            self.place.clone_from(&place);
-            self.walk.steps.push(WalkStep::At { place });
+    fn at(&mut self, path: &'a str, line: u32) {
+        if !path.is_empty() && self.place != Some((path, line)) {
+            self.place = Some((path, line));
+            self.walk.steps.push(WalkStep::At { place: self.tree.place(path, line) });
         }
     }
 
     fn at_statement(&mut self, statement: u32) {
-        if let Some(found) = self.table.statements.get(statement as usize) {
+        let table = self.table;
+        if let Some(found) = table.statements.get(statement as usize) {
             self.at(&found.path, found.line);
         }
     }
