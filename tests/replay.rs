@@ -30,8 +30,9 @@ fn spec(name: &str) -> ModelSpec {
 fn outcome(file: &Path) -> Outcome {
     let options = Options {
         topology: None,
-        baseline: spec("v5.11"),
-        patched: vec![spec("v5.11+mel-v2")],
+        baseline: spec("v5.11").into(),
+        patched: vec![spec("v5.11+mel-v2").into()],
+        recorded: None,
         ignore_probes: false,
         assume_sync: false,
         hz: None,

@@ -7,6 +7,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 use crate::cli::funcgraph_args::{FUNCGRAPH_EXAMPLES, FuncgraphArgs};
 use crate::cli::fuzz_args::{BUGS_EXAMPLES, FUZZ_EXAMPLES, FuzzArgs, REPRO_EXAMPLES, ReproArgs};
+use crate::cli::trees::{TREE_EXAMPLES, TreeArgs, TreeCommand};
 use crate::cli::values::{FailOn, TraceTime, parse_cpus, parse_glob, parse_hz, parse_pid, parse_scan_cost, parse_spec};
 use crate::cpumask::Cpumask;
 use crate::fair::Spec;
@@ -63,6 +64,9 @@ pub enum Command {
     /// List the known bugs of the wakeup path, and who sees them.
     #[command(after_help = BUGS_EXAMPLES)]
     Bugs,
+    /// Build and check kernel trees: the wakeup path of your own C as an implementation.
+    #[command(subcommand, after_help = TREE_EXAMPLES)]
+    Tree(TreeCommand),
     /// Print a completion script for a shell.
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
@@ -166,6 +170,9 @@ pub struct SourceArgs {
     /// An implementation to compare; repeat for several. Default: v5.11+mel-v2.
     #[arg(long, value_name = "SPEC", action = ArgAction::Append, value_parser = parse_spec)]
     pub patched: Vec<Spec>,
+    /// What stands for the recorded kernel, such as a tree of its source. Default: its model.
+    #[arg(long, hide_short_help = true, value_name = "SPEC", value_parser = parse_spec)]
+    pub recorded: Option<Spec>,
     /// Treat the recording as if it had no kprobe events.
     #[arg(long)]
     pub ignore_probes: bool,
@@ -200,6 +207,9 @@ pub struct ReplayArgs {
     /// How to read and replay.
     #[command(flatten)]
     pub source: SourceArgs,
+    /// How to build and run kernel trees.
+    #[command(flatten)]
+    pub trees: TreeArgs,
     /// Which decisions count.
     #[command(flatten)]
     pub filter: FilterArgs,
@@ -313,6 +323,9 @@ pub struct ExplainArgs {
     /// How to read and replay.
     #[command(flatten)]
     pub source: SourceArgs,
+    /// How to build and run kernel trees.
+    #[command(flatten)]
+    pub trees: TreeArgs,
 }
 
 /// `sisdiff info`.

@@ -13,9 +13,10 @@ use crate::cli::output::{Trouble, print};
 use crate::cli::progress::Bar;
 use crate::cli::replay::{DEFAULT_WIDTH, EXIT_FOUND};
 use crate::cli::sink::{self, Sink};
-use crate::fair::ModelSpec;
+use crate::cli::trees;
+use crate::fair::Spec;
 use crate::fuzz_loop::{self, Found, Outcome, Plan};
-use crate::oracle::{Allowed, Key, Models, Options};
+use crate::oracle::{Allowed, Key, Maker, Options};
 use crate::report::fuzz as report;
 use crate::report::shell::printable;
 use crate::repro::{self, minimized};
@@ -33,9 +34,11 @@ const CASE_MAX: u64 = 1 << 20;
 /// Whatever keeps cases from being played or written.
 pub fn fuzz(args: FuzzArgs) -> Result<ExitCode, Trouble> {
     let plan = plan(&args)?;
+    let players = trees::players(&plan.names, &args.trees)?;
+    let maker = &*players.maker;
     let bar = Bar::new(args.quiet, plan.time, plan.cases);
     let mut told = BTreeSet::new();
-    let mut outcome = fuzz_loop::run(&plan, &Models, &mut |outcome: &Outcome| {
+    let mut outcome = fuzz_loop::run(&plan, maker, &mut |outcome: &Outcome| {
         bar.at(outcome.cases, outcome.findings.len());
         if outcome.findings.len() > told.len() && !args.quiet {
             for (key, found) in &outcome.findings {
@@ -47,9 +50,10 @@ pub fn fuzz(args: FuzzArgs) -> Result<ExitCode, Trouble> {
     })?;
     bar.minimizing();
     for found in outcome.findings.values_mut() {
-        minimize(found, &plan);
+        minimize(found, &plan, maker);
     }
     bar.finish();
+    trees::write_coverage(&args.trees, players.trees.iter())?;
     let files = write_cases(&outcome.findings, &args.output)?;
     let code = if outcome.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FOUND) };
     match print(&report::outcome(&plan, &outcome, &files)) {
@@ -83,12 +87,12 @@ fn options(args: &OracleArgs) -> Options {
     Options { allow_known: args.allow_known, expect_equal: args.expect_equal }
 }
 
-fn names(pair: &[ModelSpec]) -> Vec<String> {
+fn names(pair: &[Spec]) -> Vec<String> {
     pair.iter().map(ToString::to_string).collect()
 }
 
-fn minimize(found: &mut Found, plan: &Plan) {
-    let (case, finding) = minimized(&found.case, &plan.names, &Models, plan.options, found.finding.clone());
+fn minimize(found: &mut Found, plan: &Plan, maker: &dyn Maker) {
+    let (case, finding) = minimized(&found.case, &plan.names, maker, plan.options, found.finding.clone());
     let note = finding.to_string().lines().next().unwrap_or_default().to_owned();
     found.case = Case { note, ..case };
     found.finding = finding;
@@ -124,7 +128,10 @@ pub fn repro(args: &ReproArgs) -> Result<ExitCode, Trouble> {
     }
     let case = read(&args.case)?;
     let names = names(&args.pair);
-    let repro = repro::repro(&case, &names, &Models, options(&args.oracles), args.minimize)?;
+    let players = trees::players(if names.is_empty() { &case.pair } else { &names }, &args.trees)?;
+    let maker = &*players.maker;
+    let repro = repro::repro(&case, &names, maker, options(&args.oracles), args.minimize)?;
+    trees::write_coverage(&args.trees, players.trees.iter())?;
     let code = if repro.is_wrong() { ExitCode::from(EXIT_FOUND) } else { ExitCode::SUCCESS };
     let to_stdout = args.output.as_deref().is_some_and(sink::is_stdout);
     if let Some(output) = &args.output {
@@ -140,7 +147,7 @@ pub fn repro(args: &ReproArgs) -> Result<ExitCode, Trouble> {
     if args.explain {
         let terminal = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
         let width = args.width.map(usize::from).or_else(terminal).unwrap_or(DEFAULT_WIDTH).clamp(60, 400);
-        text += &format!("\n{}", repro::explain(&repro.case, &names, &Models, width)?);
+        text += &format!("\n{}", repro::explain(&repro.case, &names, maker, width)?);
     } else {
         text += &format!("\n{:?}", repro.case);
     }

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 
-use crate::cli::values::parse_model;
-use crate::fair::ModelSpec;
+use crate::cli::trees::TreeArgs;
+use crate::cli::values::parse_spec;
+use crate::fair::Spec;
 
 pub const FUZZ_EXAMPLES: &str = "Examples:
   sisdiff fuzz --pair v5.11,v5.11+recent-used --time 60
@@ -15,7 +16,8 @@ pub const FUZZ_EXAMPLES: &str = "Examples:
   sisdiff fuzz --pair v6.1,v6.12 --cases 100000 --seed 7
       the same run again, byte for byte, on any machine
   sisdiff fuzz --pair v6.12,v6.12+slow-allowed --expect-equal --first
-      the first case in which the two differ";
+      the first case in which the two differ
+  sisdiff fuzz --pair tree:~/linux@v6.12,tree:~/linux@my-branch --expect-equal --first";
 
 pub const REPRO_EXAMPLES: &str = "Examples:
   sisdiff repro sisdiff-findings/affinity-RecentUsed.toml --explain
@@ -45,8 +47,8 @@ pub struct OracleArgs {
 #[derive(Debug, Args)]
 pub struct FuzzArgs {
     /// The implementations, of which the first places the tasks; one alone is held to the invariants.
-    #[arg(long, value_name = "SPEC,…", value_delimiter = ',', default_value = DEFAULT_PAIR, value_parser = parse_model)]
-    pub pair: Vec<ModelSpec>,
+    #[arg(long, value_name = "SPEC,…", value_delimiter = ',', default_value = DEFAULT_PAIR, value_parser = parse_spec)]
+    pub pair: Vec<Spec>,
     /// Stop after so many seconds. Default: 60, without --cases.
     #[arg(long, value_name = "SECONDS", value_parser = parse_time)]
     pub time: Option<Duration>,
@@ -65,6 +67,9 @@ pub struct FuzzArgs {
     /// What counts.
     #[command(flatten)]
     pub oracles: OracleArgs,
+    /// How to build and run kernel trees.
+    #[command(flatten)]
+    pub trees: TreeArgs,
     /// The folder for the minimised case of each kind of finding; made when there is one.
     #[arg(short, long, value_name = "DIR", default_value = "sisdiff-findings", value_hint = ValueHint::DirPath)]
     pub output: PathBuf,
@@ -80,8 +85,8 @@ pub struct ReproArgs {
     #[arg(value_name = "CASE", value_hint = ValueHint::FilePath)]
     pub case: PathBuf,
     /// The implementations. Default: those that the case names, else those that the fuzz target plays it with.
-    #[arg(long, value_name = "SPEC,…", value_delimiter = ',', value_parser = parse_model)]
-    pub pair: Vec<ModelSpec>,
+    #[arg(long, value_name = "SPEC,…", value_delimiter = ',', value_parser = parse_spec)]
+    pub pair: Vec<Spec>,
     /// Make the case smaller as long as the same oracle fails in the same way.
     #[arg(long)]
     pub minimize: bool,
@@ -91,6 +96,9 @@ pub struct ReproArgs {
     /// What counts.
     #[command(flatten)]
     pub oracles: OracleArgs,
+    /// How to build and run kernel trees.
+    #[command(flatten)]
+    pub trees: TreeArgs,
     /// Write the case, as small as it is now, to a file; - is stdout.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,

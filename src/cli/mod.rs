@@ -16,6 +16,7 @@ pub mod plan;
 mod progress;
 pub mod replay;
 pub mod sink;
+pub mod trees;
 pub mod values;
 
 use std::process::ExitCode;
@@ -76,6 +77,7 @@ fn run(command: Command) -> Result<ExitCode, Trouble> {
             replay::explain(&plan)?;
         }
         Command::Funcgraph(args) => funcgraph::funcgraph(&args)?,
+        Command::Tree(command) => return trees::run(&command),
         Command::Fuzz(args) => return fuzz::fuzz(*args),
         Command::Repro(args) => return fuzz::repro(&args),
         Command::Bugs => print(&crate::report::fuzz::bugs())?,
@@ -114,7 +116,7 @@ fn list_text(args: &ListArgs) -> Result<String, Trouble> {
     }
     match &args.release {
         Some(name) => release(name).map(list::release),
-        None => Ok(list::releases(RELEASES)),
+        None => Ok(list::releases(RELEASES, &trees::built())),
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What the flags mean, validated. Nothing is done here.
+//! What the flags mean, validated. Nothing is done here, except that kernel trees are built.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,9 +15,10 @@ use crate::cli::counters;
 use crate::cli::machine;
 use crate::cli::output::Trouble;
 use crate::cli::sink;
-use crate::cli::values::{FailOn, NO_TREES, TraceTime};
+use crate::cli::trees::{self, TreeArgs};
+use crate::cli::values::{FailOn, TraceTime};
 use crate::counters::{Column as Counted, RecentMiss};
-use crate::fair::{ModelSpec, Spec};
+use crate::fair::ModelSpec;
 use crate::replay::recording::ReaderKind;
 use crate::replay::run::Which;
 use crate::replay::setup::SideFile;
@@ -47,6 +48,8 @@ pub struct ReplayPlan {
     pub quiet: bool,
     /// Recordings at a time; `None`: one per core.
     pub threads: Option<usize>,
+    /// How kernel trees are built and run.
+    pub trees: TreeArgs,
     /// The flags of [`SourceArgs`] that are not at their default, as a shell takes them, each with a space before it.
     again: String,
 }
@@ -63,7 +66,7 @@ impl ReplayPlan {
     }
 }
 
-fn again(args: &SourceArgs) -> String {
+fn again(args: &SourceArgs, trees: &TreeArgs) -> String {
     let mut out = String::new();
     let mut flag = |name: &str, value: Option<String>| {
         out += &value.map(|value| format!(" {name} {}", quoted(&value))).unwrap_or_default();
@@ -71,12 +74,16 @@ fn again(args: &SourceArgs) -> String {
     flag("--topology", args.topology.clone());
     flag("--baseline", Some(args.baseline.to_string()).filter(|baseline| baseline != DEFAULT_BASELINE));
     args.patched.iter().for_each(|spec| flag("--patched", Some(spec.to_string())));
+    flag("--recorded", args.recorded.as_ref().map(ToString::to_string));
+    trees.again().into_iter().for_each(|(name, value)| flag(name, value));
     flag("--hz", args.hz.map(|hz| hz.to_string()));
     flag("--scan-cost", Some(args.scan_cost.to_string()).filter(|cost| cost != DEFAULT_SCAN_COST));
     flag("--affinity", args.affinity.as_ref().map(|path| path.display().to_string()));
     flag("--buffer", args.buffer.clone());
     flag("--reader", (args.reader == ReaderArg::Tracecmd).then(|| "tracecmd".to_owned()));
-    for (name, is_on) in [("--ignore-probes", args.ignore_probes), ("--assume-sync", args.assume_sync)] {
+    for (name, is_on) in
+        [("--ignore-probes", args.ignore_probes), ("--assume-sync", args.assume_sync), ("--sanitize", trees.sanitize)]
+    {
         out += &if is_on { format!(" {name}") } else { String::new() };
     }
     out
@@ -115,6 +122,8 @@ pub struct ExplainPlan {
     number: u64,
     /// Width of the output; `None`: the terminal's.
     pub width: Option<u16>,
+    /// How kernel trees are built and run.
+    pub trees: TreeArgs,
 }
 
 impl ExplainPlan {
@@ -140,8 +149,8 @@ impl ReplayPlan {
                     .to_owned(),
             ));
         }
-        let again = again(&args.source);
-        let mut options = options(args.source, &args.files)?;
+        let again = again(&args.source, &args.trees);
+        let mut options = options(args.source, &args.trees, &args.files)?;
         options.recent_miss = match args.recent_miss {
             RecentMissArg::Of2020 => RecentMiss::Of2020,
             RecentMissArg::Of2021 => RecentMiss::Of2021,
@@ -149,7 +158,8 @@ impl ReplayPlan {
         options.schedstat = schedstat(&args.schedstat, &args.files)?;
         let stdout = Path::new("-");
         let report = args.output.output.as_deref().or((!args.output.quiet).then_some(stdout));
-        let outputs = [("--decisions", decisions.as_deref()), ("--output", report)];
+        let coverage = args.trees.coverage.as_deref();
+        let outputs = [("--decisions", decisions.as_deref()), ("--output", report), ("--coverage", coverage)];
         let outputs: Vec<(&str, &Path)> = outputs.into_iter().filter_map(|(flag, path)| Some((flag, path?))).collect();
         let mut inputs = inputs(&args.files, &options);
         inputs.extend(args.schedstat.iter().map(|file| ("the schedstat", file.clone())));
@@ -164,6 +174,7 @@ impl ReplayPlan {
             fail_on: args.output.fail_on,
             quiet: args.output.quiet,
             threads: args.output.threads.map(usize::from),
+            trees: args.trees,
             again,
         })
     }
@@ -175,7 +186,7 @@ impl ExplainPlan {
     /// # Errors
     /// [`Trouble::Usage`].
     pub fn new(args: ExplainArgs) -> Result<Self, Trouble> {
-        let options = options(args.source, std::slice::from_ref(&args.file))?;
+        let options = options(args.source, &args.trees, std::slice::from_ref(&args.file))?;
         Ok(Self {
             file: args.file,
             options,
@@ -183,23 +194,27 @@ impl ExplainPlan {
             pid: args.pid.map(Pid),
             number: args.wakeup.unwrap_or(1),
             width: args.width,
+            trees: args.trees,
         })
     }
 }
 
-fn options(args: SourceArgs, files: &[PathBuf]) -> Result<Options, Trouble> {
+fn options(args: SourceArgs, trees: &TreeArgs, files: &[PathBuf]) -> Result<Options, Trouble> {
     let patched = if args.patched.is_empty() { vec![DEFAULT_PATCHED.parse().map_err(usage)?] } else { args.patched };
-    let patched = patched.into_iter().map(model).collect::<Result<Vec<_>, _>>()?;
-    let baseline = model(args.baseline)?;
     for (at, spec) in patched.iter().enumerate() {
-        if *spec == baseline || patched[..at].contains(spec) {
+        if *spec == args.baseline || patched[..at].contains(spec) {
             return Err(Trouble::Usage(format!("--patched {spec}: is there already; every implementation once")));
         }
     }
+    let entrant = |spec| trees::entrant(spec, trees);
+    let baseline = entrant(args.baseline)?;
+    let patched = patched.into_iter().map(entrant).collect::<Result<Vec<_>, _>>()?;
+    let recorded = args.recorded.map(entrant).transpose()?;
     Ok(Options {
         topology: machine::given(args.topology.as_deref(), files)?,
         baseline,
         patched,
+        recorded,
         ignore_probes: args.ignore_probes,
         assume_sync: args.assume_sync,
         hz: args.hz,
@@ -220,7 +235,8 @@ pub fn measuring(topology: Option<TopologySource>, buffer: Option<String>) -> Re
     let ns = |text: &str| crate::cli::values::parse_scan_cost(text).map_err(Trouble::Usage);
     Ok(Options {
         topology,
-        baseline: model(DEFAULT_BASELINE.parse().map_err(usage)?)?,
+        baseline: DEFAULT_BASELINE.parse::<ModelSpec>().map_err(usage)?.into(),
+        recorded: None,
         patched: Vec::new(),
         ignore_probes: false,
         assume_sync: false,
@@ -285,13 +301,6 @@ const DEFAULT_PATCHED: &str = "v5.11+mel-v2";
 
 fn usage(error: impl std::fmt::Display) -> Trouble {
     Trouble::Usage(error.to_string())
-}
-
-fn model(spec: Spec) -> Result<ModelSpec, Trouble> {
-    match spec {
-        Spec::Model(model) => Ok(model),
-        Spec::Tree(tree) => Err(Trouble::Usage(format!("{tree}: {NO_TREES}"))),
-    }
 }
 
 fn filter(args: FilterArgs) -> Result<FilterPlan, Trouble> {

@@ -10,6 +10,7 @@ use crate::cli::output::{Trouble, print};
 use crate::cli::plan::{ExplainPlan, ReplayPlan};
 use crate::cli::progress::Bars;
 use crate::cli::sink::{Patient, Sink};
+use crate::cli::trees;
 use crate::cli::values::FailOn;
 use crate::replay::run::{self, Job};
 use crate::replay::{Outcome, Totals};
@@ -34,6 +35,7 @@ pub fn replay(plan: &ReplayPlan) -> Result<ExitCode, Trouble> {
     let output = plan.output.as_deref().map(Sink::open).transpose()?;
     let outcomes = run_all(plan, decisions.as_mut())?;
     warn(&outcomes);
+    trees::write_coverage(&plan.trees, plan.options.entrants())?;
     let code = verdict(&outcomes, plan);
     let written = decisions.map_or(Ok(()), Sink::finish).and_then(|()| write_report(plan, outcomes, output));
     match written {
@@ -157,6 +159,7 @@ pub fn explain(plan: &ExplainPlan) -> Result<(), Trouble> {
     let explanation = run::explain(&plan.file, &plan.options, |first_ns| plan.which(first_ns), &bars);
     bars.finish();
     let explanation = explanation?;
+    trees::write_coverage(&plan.trees, plan.options.entrants())?;
     let terminal = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
     let width = plan.width.map(usize::from).or_else(terminal).unwrap_or(DEFAULT_WIDTH).clamp(60, 400);
     let names = Names { columns: explanation.columns };

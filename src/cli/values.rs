@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::cpumask::Cpumask;
-use crate::fair::{ModelSpec, Spec};
+use crate::fair::Spec;
 
 /// A time of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,23 +93,9 @@ impl FromStr for FailOn {
     }
 }
 
-/// Why there is no kernel tree to compare.
-pub const NO_TREES: &str = "this version has no kernel trees; see sisdiff list for what it has";
-
 /// An implementation.
 pub fn parse_spec(text: &str) -> Result<Spec, String> {
-    if text.starts_with("tree:") {
-        return Err(NO_TREES.to_owned());
-    }
     text.parse().map_err(|error: crate::fair::SpecError| error.to_string())
-}
-
-/// One of the models: what a fuzzer can play.
-pub fn parse_model(text: &str) -> Result<ModelSpec, String> {
-    match parse_spec(text)? {
-        Spec::Model(spec) => Ok(spec),
-        Spec::Tree(_) => Err(NO_TREES.to_owned()),
-    }
 }
 
 /// A thread id.

@@ -106,6 +106,7 @@ pub struct Driver<F> {
     watch: Option<u64>,
     explained: Option<Explained>,
     insight: Insight,
+    fault: Option<String>,
     on_row: F,
 }
 
@@ -146,6 +147,7 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
             watch: None,
             explained: None,
             insight: Insight::default(),
+            fault: None,
             on_row,
         }
     }
@@ -164,6 +166,11 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
     /// more about it.
     pub fn is_watched_settled(&self) -> bool {
         self.explained.as_ref().is_some_and(|it| it.row.choice.cpu().is_some())
+    }
+
+    /// What went wrong inside of an implementation: nothing after it can be trusted.
+    pub fn fault(&self) -> Option<&str> {
+        self.fault.as_deref()
     }
 
     /// Takes one notice; `state` is the machine's at its moment.
@@ -224,6 +231,11 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
             }
             decisions.push(decided.decision);
             walks.extend(walk);
+        }
+        self.fault = self.contestants.iter().find_map(|one| one.implementation.fault());
+        if let Some(fault) = &mut self.fault {
+            *fault = format!("{fault}; at decision {}", recorded.number);
+            return;
         }
         let counts = self.filter.passes(recorded.ts_ns, recorded.pid, &recorded.comm, recorded.wakeup.this_cpu);
         if !counts && !watched {
@@ -441,6 +453,9 @@ fn count_column(column: &mut Column, row: &Row, decision: &Decision, wrong: bool
     column.probes += u64::from(decision.probes);
     column.mask_ops += u64::from(decision.mask_ops);
     column.faults += u64::from(decision.faults);
+    if decision.faults > 0 {
+        column.fault_example.get_or_insert(row.recorded.number);
+    }
     *column.exits.entry(decision.exit).or_default() += 1;
     if wrong {
         *column.wrong.of(kind) += 1;

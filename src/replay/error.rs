@@ -43,6 +43,12 @@ pub enum ReplayError {
         /// The most frequent ones.
         found: String,
     },
+    /// A kernel tree that was built cannot be opened.
+    #[error("{0}")]
+    Tree(String),
+    /// The code of a kernel tree went wrong: its spec, the call, where.
+    #[error("{0}; the replay stops there")]
+    Fault(String),
     /// No topology.
     #[error(transparent)]
     Topology(#[from] LoadError),

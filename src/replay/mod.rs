@@ -5,6 +5,7 @@
 
 mod ahead;
 pub mod driver;
+pub mod entrant;
 pub mod error;
 pub mod filter;
 pub mod insight;
@@ -17,6 +18,7 @@ pub mod tally;
 pub mod totals;
 
 pub use driver::{Choice, Contestant, Driver, Explained, Finished, Row};
+pub use entrant::Entrant;
 pub use error::ReplayError;
 pub use filter::Filter;
 pub use insight::Insight;

@@ -128,10 +128,11 @@ fn one(file: &Path, job: &Job<'_>, ahead: bool, sink: Sink<'_>) -> Result<Outcom
     let counted = source.walk(
         |event| {
             machine.apply(event, &mut |state, notice| driver.notice(state, &notice));
-            true
+            driver.fault().is_none()
         },
         |events, all| job.progress.at(file, events, all),
     )?;
+    faultless(driver.fault())?;
     machine.finish(&mut |state, notice| driver.notice(state, &notice));
     let finished = driver.finish();
     if let Some(error) = failed {
@@ -148,6 +149,10 @@ fn one(file: &Path, job: &Job<'_>, ahead: bool, sink: Sink<'_>) -> Result<Outcom
     setup.facts = finished.facts;
     setup.filters = job.filters.to_vec();
     Ok(Outcome { recording, setup, totals: finished.totals })
+}
+
+fn faultless(fault: Option<&str>) -> Result<(), ReplayError> {
+    fault.map_or(Ok(()), |fault| Err(ReplayError::Fault(fault.to_owned())))
 }
 
 /// One explained decision with what the report says around it.
@@ -197,10 +202,11 @@ pub fn explain(
     source.walk(
         |event| {
             machine.apply(event, &mut |state, notice| driver.notice(state, &notice));
-            !driver.is_watched_settled()
+            !driver.is_watched_settled() && driver.fault().is_none()
         },
         |events, all| progress.at(file, events, all),
     )?;
+    faultless(driver.fault())?;
     let finished = driver.finish();
     setup.facts = finished.facts;
     let decisions = finished.totals.decisions.sum();

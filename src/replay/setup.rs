@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use crate::affinity::Rules;
 use crate::counters::{Column as Counted, RecentMiss};
-use crate::fair::{Model, ModelSpec, SchedFeat, model_of};
+use crate::fair::model_of;
 use crate::machine::{Inputs, Machine, MachineConfig};
 use crate::replay::driver::Contestant;
+use crate::replay::entrant::Entrant;
 use crate::replay::error::ReplayError;
 use crate::replay::outcome::{RecordedModel, Setup};
 use crate::replay::recording::{ReaderKind, Source};
@@ -21,9 +22,11 @@ pub struct Options {
     /// The recorded machine; `None`: what lies beside the recording, else a guess.
     pub topology: Option<TopologySource>,
     /// The baseline.
-    pub baseline: ModelSpec,
+    pub baseline: Entrant,
     /// The patched implementations.
-    pub patched: Vec<ModelSpec>,
+    pub patched: Vec<Entrant>,
+    /// What stands for the recorded kernel; `None`: its model, where there is one.
+    pub recorded: Option<Entrant>,
     /// Treat recordings as if they had no probes.
     pub ignore_probes: bool,
     /// Where no probe tells the sync flag: set.
@@ -51,6 +54,13 @@ pub struct SideFile {
     pub name: String,
     /// What it states.
     pub rules: Arc<Rules>,
+}
+
+impl Options {
+    /// Everything that takes part, but the model of the recorded kernel.
+    pub fn entrants(&self) -> impl Iterator<Item = &Entrant> {
+        std::iter::once(&self.baseline).chain(&self.patched).chain(&self.recorded)
+    }
 }
 
 /// One recording's machine with its implementations, ready to run.
@@ -81,18 +91,21 @@ impl Bench {
         let kernel = told.or(loaded.snapshot.kernel_release.as_deref());
         let (config, hz_source) = config(source, options, &loaded, kernel);
         let topology = Arc::new(loaded.topology.clone());
-        let mut contestants = vec![contestant(Role::Baseline, options.baseline, &loaded, options)];
-        contestants.extend(options.patched.iter().map(|&spec| contestant(Role::Patched, spec, &loaded, options)));
-        let recorded = kernel.and_then(|kernel| model_of(version(&loaded, kernel))).map(|model| {
-            let spec = model.spec.with_features(features(&loaded, model.spec.features()));
-            contestants.push(contestant(Role::Recorded, spec, &loaded, options));
-            RecordedModel { spec: spec.to_string(), exact: model.exact, why: model.why }
-        });
+        let mut contestants = vec![contestant(Role::Baseline, &options.baseline, &loaded, options)?];
+        for patched in &options.patched {
+            contestants.push(contestant(Role::Patched, patched, &loaded, options)?);
+        }
+        let mut recorded = None;
+        if let Some((entrant, exact, why)) = recorded_kernel(options, &loaded, kernel) {
+            let one = contestant(Role::Recorded, &entrant, &loaded, options)?;
+            recorded = Some(RecordedModel { spec: one.implementation.name().to_owned(), exact, why });
+            contestants.push(one);
+        }
         let setup = Setup {
             topology: topology::draw::summary(&loaded.topology),
             topology_source: topology_source(source, &loaded),
-            baseline: options.baseline.to_string(),
-            patched: options.patched.iter().map(ToString::to_string).collect(),
+            baseline: options.baseline.name(),
+            patched: options.patched.iter().map(Entrant::name).collect(),
             recorded,
             facts: 0,
             hz: config.hz,
@@ -204,21 +217,20 @@ fn config(source: &Source, options: &Options, loaded: &Loaded, kernel: Option<&s
     (config, hz_source.to_owned())
 }
 
-fn contestant(role: Role, spec: ModelSpec, loaded: &Loaded, options: &Options) -> Contestant {
-    let mut model = Model::new(spec, &loaded.topology);
-    model.hidden.clock.probe_ns = options.scan_cost_ns;
-    Contestant { role, implementation: Box::new(model) }
+/// What stands for the recorded kernel, whether it is that very release, and why.
+fn recorded_kernel(options: &Options, loaded: &Loaded, kernel: Option<&str>) -> Option<(Entrant, bool, String)> {
+    if let Some(given) = &options.recorded {
+        let kernel = kernel.map_or_else(|| "unknown kernel".to_owned(), |kernel| format!("kernel {kernel}"));
+        return Some((given.clone(), true, format!("{kernel}: {} stands for it, as given", given.name())));
+    }
+    let model = model_of(version(loaded, kernel?))?;
+    Some((model.spec.into(), model.exact, model.why))
 }
 
-/// The features that the snapshot of the recorded kernel tells, else the model's own.
-fn features(loaded: &Loaded, own: SchedFeat) -> SchedFeat {
-    let mut features = own;
-    for (name, feature) in SchedFeat::all().iter_names() {
-        if let Some(on) = loaded.snapshot.feature(name) {
-            features.set(feature, on);
-        }
-    }
-    features
+fn contestant(role: Role, entrant: &Entrant, loaded: &Loaded, options: &Options) -> Result<Contestant, ReplayError> {
+    let recorded = (role == Role::Recorded).then_some(&loaded.snapshot);
+    let implementation = entrant.open(&loaded.topology, options.scan_cost_ns, recorded)?;
+    Ok(Contestant { role, implementation })
 }
 
 /// What tells most of the recorded kernel: the snapshot's /proc/version, if it is of the kernel that the trace names. (A

@@ -179,6 +179,8 @@ pub struct Column {
     pub wrong_example: Option<u64>,
     /// Run queues taken beyond nr_cpu_ids.
     pub faults: u64,
+    /// The first decision with one of them.
+    pub fault_example: Option<u64>,
     /// Decisions by return.
     pub exits: BTreeMap<Exit, u64>,
     /// Agreement with the recorded choices.
@@ -201,6 +203,7 @@ impl Column {
             wrong: ByKind::default(),
             wrong_example: None,
             faults: 0,
+            fault_example: None,
             exits: BTreeMap::new(),
             agreement: ByKind::default(),
             disagreement_example: None,
@@ -225,6 +228,7 @@ impl Column {
         self.agreement += other.agreement;
         // Numbers of one file mean nothing in a sum.
         self.wrong_example = None;
+        self.fault_example = None;
         self.disagreement_example = None;
     }
 }
@@ -335,7 +339,12 @@ impl Totals {
                 |ours: &Column| ours.role == theirs.role && (theirs.role != Role::Patched || ours.spec == theirs.spec);
             match self.columns.iter_mut().find(|ours| same(ours)) {
                 Some(ours) => ours.absorb(theirs),
-                None => self.columns.push(Column { wrong_example: None, disagreement_example: None, ..theirs.clone() }),
+                None => self.columns.push(Column {
+                    wrong_example: None,
+                    fault_example: None,
+                    disagreement_example: None,
+                    ..theirs.clone()
+                }),
             }
         }
         for theirs in &other.comparisons {

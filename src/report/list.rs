@@ -8,8 +8,9 @@ use crate::machine::Inputs;
 use crate::replay::totals::input_names;
 use crate::report::layout::{Align, FAINT, HEADING, columns, paint};
 
-/// All releases with what they are, where they come from, what they read, and their patches.
-pub fn releases(releases: &[ReleaseInfo]) -> String {
+/// All releases with what they are, where they come from, what they read, and their patches; and the kernel trees that
+/// were built: spec and version of each.
+pub fn releases(releases: &[ReleaseInfo], trees: &[(String, String)]) -> String {
     let mut out = format!("{}\n", paint(HEADING, "implementations"));
     let common = releases.iter().fold(Inputs::all(), |common, info| common & info.reads);
     for info in releases {
@@ -24,8 +25,14 @@ pub fn releases(releases: &[ReleaseInfo]) -> String {
         }));
         out += &columns(2, &[Align::Left, Align::Wrap], &rows);
     }
+    if !trees.is_empty() {
+        let rows: Vec<Vec<String>> = trees.iter().map(|(spec, what)| vec![spec.clone(), what.clone()]).collect();
+        out +=
+            &format!("\n{}\n{}", paint(HEADING, "kernel trees built"), columns(2, &[Align::Left, Align::Wrap], &rows));
+    }
     let rows = [
         ("the rest", names(common)),
+        ("tree:PATH", "tree:PATH[@REV][+PATCH…], a kernel tree of yours; see sisdiff tree --help".to_owned()),
         ("switches", "SPEC:FEATURE, SPEC:NO_FEATURE as in /sys/kernel/debug/sched/features".to_owned()),
         ("not here", not_modelled(releases)),
     ];
@@ -123,7 +130,7 @@ mod tests {
 
     #[test]
     fn every_release_and_patch_is_listed_within_the_width() {
-        let all = anstream::adapter::strip_str(&releases(RELEASES)).to_string();
+        let all = anstream::adapter::strip_str(&releases(RELEASES, &[])).to_string();
         for info in RELEASES {
             assert!(all.contains(info.name), "{}", info.name);
             let flat = all.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -19,6 +19,13 @@ pub fn wrong(totals: &Totals) -> String {
         let text = format!("WRONG: {} put {tasks} outside of cpus_ptr{first}", label(totals, column));
         out += &format!("{}\n", paint(BAD, &text));
     }
+    for column in totals.columns.iter().filter(|column| column.faults > 0) {
+        let first = column.fault_example.map(|number| format!("; the first in #{number}")).unwrap_or_default();
+        let times = counted(column.faults, "time", "times");
+        let name = label(totals, column);
+        let text = format!("WRONG: {name} took run queues at an index beyond nr_cpu_ids, {times}{first}");
+        out += &format!("{}\n", paint(BAD, &text));
+    }
     out
 }
 
