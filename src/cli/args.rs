@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 
+use crate::cli::fidelity::{self, FidelityArgs};
 use crate::cli::funcgraph_args::{FUNCGRAPH_EXAMPLES, FuncgraphArgs};
 use crate::cli::fuzz_args::{BUGS_EXAMPLES, FUZZ_EXAMPLES, FuzzArgs, REPRO_EXAMPLES, ReproArgs};
+use crate::cli::record::{self, RecordArgs};
 use crate::cli::trees::{TREE_EXAMPLES, TreeArgs, TreeCommand};
 use crate::cli::values::{FailOn, TraceTime, parse_cpus, parse_glob, parse_hz, parse_pid, parse_scan_cost, parse_spec};
 use crate::cpumask::Cpumask;
@@ -46,6 +48,12 @@ pub enum Command {
     /// Say what functions cost by the function_graph tracer, and compare recordings of it.
     #[command(after_help = FUNCGRAPH_EXAMPLES)]
     Funcgraph(Box<FuncgraphArgs>),
+    /// Record a good trace of this machine, with trace-cmd, as root.
+    #[command(after_help = record::EXAMPLES)]
+    Record(Box<RecordArgs>),
+    /// Measure how often the model of the recorded kernel chose as that kernel did, and why not where it did not.
+    #[command(after_help = fidelity::EXAMPLES)]
+    Fidelity(Box<FidelityArgs>),
     /// Show what is understood of a machine: SMT, LLCs, nodes, sched domains.
     #[command(after_help = TOPOLOGY_EXAMPLES)]
     Topology(TopologyArgs),

@@ -4,6 +4,7 @@
 pub mod args;
 mod counters;
 mod cut;
+pub mod fidelity;
 pub mod funcgraph;
 pub mod funcgraph_args;
 mod fuzz;
@@ -14,6 +15,7 @@ mod man;
 pub mod output;
 pub mod plan;
 mod progress;
+pub mod record;
 pub mod replay;
 pub mod sink;
 pub mod trees;
@@ -78,6 +80,8 @@ fn run(command: Command) -> Result<ExitCode, Trouble> {
         }
         Command::Funcgraph(args) => funcgraph::funcgraph(&args)?,
         Command::Tree(command) => return trees::run(&command),
+        Command::Record(args) => return record::record(*args),
+        Command::Fidelity(args) => return fidelity::fidelity(*args),
         Command::Fuzz(args) => return fuzz::fuzz(*args),
         Command::Repro(args) => return fuzz::repro(&args),
         Command::Bugs => print(&crate::report::fuzz::bugs())?,

@@ -183,8 +183,8 @@ impl Machine {
                     self.audit_rq(rq);
                 }
             }
-            EventKind::SisIn(_) | EventKind::SisOut { .. } | EventKind::AvailIn { .. } | EventKind::AvailOut { .. }
-                if !probes => {}
+            EventKind::SisIn(sis) if !probes => self.audit_task(sis),
+            EventKind::SisOut { .. } | EventKind::AvailIn { .. } | EventKind::AvailOut { .. } if !probes => {}
             EventKind::AvailIn { .. } | EventKind::AvailOut { .. } => {}
             EventKind::SisRq(rq) => self.on_sis_rq(event, rq, out),
             EventKind::SisIn(sis) => self.on_sis_in(event, sis, out),

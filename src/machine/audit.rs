@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The machine's books against the kernel's own run queues, wherever a recording has probes of them.
 
+use std::collections::BTreeMap;
 use std::fmt;
+
+use serde::{Deserialize, Serialize};
 
 use crate::machine::TaskId;
 use crate::machine::apply::Machine;
-use crate::trace::SisRq;
+use crate::trace::{SisIn, SisRq};
 use crate::units::Pid;
 
 /// How often something was looked at, and how often the books were right.
@@ -32,7 +35,7 @@ impl fmt::Display for Tally {
 }
 
 /// The books at the moments of run queue probes, before a probe is used for anything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Audit {
     /// Whether the CPU is idle, as available_idle_cpu() tells.
     pub idle: Tally,
@@ -52,6 +55,70 @@ pub struct Audit {
     pub nr_idle_scan_near: Tally,
     /// avg_idle within 10 %.
     pub avg_idle: Tally,
+    /// Absolute errors of averages: what, how long it has been tracked (ms, the start of the span).
+    errors: BTreeMap<(Average, Option<u64>), Vec<u32>>,
+}
+
+/// An average that probes check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Average {
+    TaskUtil,
+    TaskLoad,
+    RqUtil,
+    RqLoad,
+}
+
+/// Spans of time for which an average has been tracked, by their start, ms.
+const SPANS_MS: [u64; 4] = [0, 100, 300, 1000];
+/// Errors are counted up to this.
+const ERROR_MAX: u64 = 1024;
+
+/// Absolute errors of an average after some time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ErrorRow {
+    /// Which average.
+    pub average: String,
+    /// It had been tracked for at least this long (and less than the next row's), ms; `None`: from the task's fork on.
+    pub after_ms: Option<u64>,
+    /// Probes.
+    pub samples: u64,
+    /// Half of the errors are at most this; 1024 is a whole CPU, or a task of nice 0.
+    pub median: u64,
+    /// 90 % of the errors are at most this.
+    pub p90: u64,
+}
+
+impl Audit {
+    /// The table of errors over time.
+    pub fn errors(&self) -> Vec<ErrorRow> {
+        let row = |(&(average, after_ms), counts): (&(Average, Option<u64>), &Vec<u32>)| {
+            let samples: u64 = counts.iter().map(|&n| u64::from(n)).sum();
+            let at = |share: u64| {
+                let mut left = (samples * share).div_ceil(100);
+                counts.iter().position(|&n| {
+                    left = left.saturating_sub(u64::from(n));
+                    left == 0
+                })
+            };
+            let average = match average {
+                Average::TaskUtil => "task util_avg",
+                Average::TaskLoad => "task load_avg",
+                Average::RqUtil => "cfs_rq util_avg",
+                Average::RqLoad => "cfs_rq load_avg",
+            };
+            let at = |share| at(share).unwrap_or(0) as u64;
+            ErrorRow { average: average.to_owned(), after_ms, samples, median: at(50), p90: at(90) }
+        };
+        self.errors.iter().map(row).collect()
+    }
+
+    fn error(&mut self, average: Average, since_ns: Option<u64>, now_ns: u64, probe: u64, ours: u64) {
+        let age_ms = since_ns.map(|since| now_ns.saturating_sub(since) / 1_000_000);
+        let span = age_ms.and_then(|age| SPANS_MS.iter().rev().find(|&&span| span <= age).copied());
+        let counts = self.errors.entry((average, span)).or_insert_with(|| vec![0; ERROR_MAX as usize + 1]);
+        counts[probe.abs_diff(ours).min(ERROR_MAX) as usize] += 1;
+    }
 }
 
 impl fmt::Display for Audit {
@@ -79,6 +146,19 @@ impl Machine {
         &self.audit
     }
 
+    /// The wakee's averages, which are as of its last dequeue.
+    pub(super) fn audit_task(&mut self, sis: &SisIn) {
+        let Some(id) = self.pids.get(sis.pid) else { return };
+        let entity = &self.loads.entities[id.index()];
+        let since_ns = (entity.seen_ns != 0).then_some(entity.seen_ns);
+        if let Some(util) = sis.util_avg {
+            self.audit.error(Average::TaskUtil, since_ns, self.now_ns, util, entity.avg.util_avg);
+        }
+        if let Some(load) = sis.load_avg {
+            self.audit.error(Average::TaskLoad, since_ns, self.now_ns, load, entity.avg.load_avg);
+        }
+    }
+
     pub(super) fn audit_rq(&mut self, rq: &SisRq) {
         let now = self.cpus[rq.target.index()].now;
         let audit = &mut self.audit;
@@ -96,6 +176,13 @@ impl Machine {
             audit.curr.add(curr == Some(now.curr));
         }
         let cfs = &self.loads.cfs[rq.target.index()];
+        let (start_ns, now_ns) = (self.start_ns.unwrap_or(self.now_ns), self.now_ns);
+        if let Some(util) = rq.util_avg {
+            audit.error(Average::RqUtil, Some(start_ns), now_ns, util, cfs.avg.util_avg);
+        }
+        if let Some(load) = rq.load_avg {
+            audit.error(Average::RqLoad, Some(start_ns), now_ns, load, cfs.avg.load_avg);
+        }
         let near = |a: u64, b: u64, share: u64| a.abs_diff(b) <= (a / share).max(32);
         if let Some(util) = rq.util_avg {
             audit.util.add(near(util, cfs.avg.util_avg, 32));

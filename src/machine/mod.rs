@@ -23,7 +23,7 @@ mod tasks;
 mod wake;
 
 pub use apply::{Doubts, Machine};
-pub use audit::{Audit, Tally};
+pub use audit::{Audit, ErrorRow, Tally};
 pub use config::{MachineConfig, Release, ReleaseError};
 pub use names::bound_cpu;
 pub use notice::{Notice, RecordedWakeup, Why};

@@ -391,18 +391,18 @@ fn is_sync_open(recorded: &RecordedWakeup) -> bool {
 }
 
 /// A decision, and what is open about it.
-struct Decided {
+pub(crate) struct Decided {
     /// It leans only on what makes a difference.
-    decision: Decision,
+    pub(crate) decision: Decision,
     /// What it read besides, too.
-    leaned_on: Provenance,
+    pub(crate) leaned_on: Provenance,
     /// What was open and makes no difference.
-    insensitive: Inputs,
+    pub(crate) insensitive: Inputs,
 }
 
 impl Decided {
     /// What was read of `inputs` counts as assumed.
-    fn assume(&mut self, inputs: Inputs) {
+    pub(crate) fn assume(&mut self, inputs: Inputs) {
         let read = self.decision.read & inputs;
         for known in [&mut self.decision.leaned_on, &mut self.leaned_on] {
             let read = read - known.unknown;
@@ -415,7 +415,7 @@ impl Decided {
 
 /// Decides, and where the sync flag or the wakee flips are open tries all their values first: what changes nothing was not
 /// leaned on.
-fn decide(
+pub(crate) fn decide(
     implementation: &mut dyn Implementation,
     state: &State,
     recorded: &RecordedWakeup,

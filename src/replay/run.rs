@@ -87,7 +87,7 @@ fn has_spare(files: usize, threads: Option<usize>) -> bool {
 }
 
 /// `each` file, in order at the end. Files are independent, so the number of threads changes nothing but the time.
-fn parallel<T: Send>(
+pub(crate) fn parallel<T: Send>(
     files: &[PathBuf],
     threads: Option<usize>,
     each: impl Fn(&Path) -> Result<T, ReplayError> + Sync,

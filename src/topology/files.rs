@@ -5,7 +5,7 @@
 //! whatever folder the archive puts before it. Nothing is ever written to disk.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use super::load::LoadError;
@@ -17,6 +17,17 @@ const MAX_FILE: u64 = 32 << 20;
 const MAX_TOTAL: u64 = 128 << 20;
 /// Entries of an archive or a directory.
 const MAX_ENTRIES: usize = 1_000_000;
+
+/// What a snapshot of the machine at `root` (`/`: this one) would have to be sent elsewhere: a gzip-compressed tar archive.
+///
+/// # Errors
+/// If the machine's files are too large together.
+pub fn snapshot_of(root: &Path) -> io::Result<Vec<u8>> {
+    let files = Files::from_dir(root).map_err(io::Error::other)?;
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(&files.to_tar()?)?;
+    gzip.finish()
+}
 
 /// The files, by path from `sys/` or `proc/` on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -116,6 +127,27 @@ impl Files {
             }
         }
         Ok(files)
+    }
+
+    /// The same files as a tar archive.
+    ///
+    /// # Errors
+    /// None of a machine: of paths that no archive holds.
+    pub(super) fn to_tar(&self) -> io::Result<Vec<u8>> {
+        let mut archive = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(0o644);
+        for (path, bytes) in &self.files {
+            header.set_entry_type(tar::EntryType::Regular);
+            header.set_size(bytes.len() as u64);
+            archive.append_data(&mut header, path, bytes.as_slice())?;
+        }
+        for path in &self.names {
+            header.set_entry_type(tar::EntryType::Directory);
+            header.set_size(0);
+            archive.append_data(&mut header, path, io::empty())?;
+        }
+        archive.into_inner()
     }
 
     fn keep(&mut self, path: String, bytes: Vec<u8>) -> Result<(), LoadError> {

@@ -33,6 +33,7 @@ mod unpack;
 pub use build::{BuildError, build};
 pub use domain::{Domain, SdFlags};
 pub use draw::{describe, draw, summary};
+pub use files::snapshot_of;
 pub use form::Form;
 pub use hardware::{Arch, Hardware};
 pub use load::{LoadError, Loaded, TopologySource, load, load_for};
