@@ -349,15 +349,15 @@ impl Loads {
         *entity = Entity::NEW;
     }
 
-    /// `task_h_load()` of a task whose task_cpu() is `cpu`, asked at `jiffies`: the run queue's h_load is refreshed at most
-    /// once a jiffy, by whoever asks.
-    pub(super) fn h_load(&mut self, load_avg: u64, cpu: Cpu, jiffies: u64) -> u64 {
+    /// `task_h_load()` of a task whose task_cpu() is `cpu`, at `jiffies`: the run queue's h_load is refreshed at most once a
+    /// jiffy, by whoever asks. With `asks` the kernel does so now; else it is what an answer would be.
+    pub(super) fn h_load(&mut self, load_avg: u64, cpu: Cpu, jiffies: u64, asks: bool) -> u64 {
         let cfs = &mut self.cfs[cpu.index()];
-        if cfs.h_load_jiffies != jiffies {
-            cfs.h_load_jiffies = jiffies;
-            cfs.h_load = cfs.avg.load_avg;
+        let h_load = if cfs.h_load_jiffies == jiffies { cfs.h_load } else { cfs.avg.load_avg };
+        if asks {
+            (cfs.h_load_jiffies, cfs.h_load) = (jiffies, h_load);
         }
-        load_avg * cfs.h_load / (cfs.avg.load_avg + 1)
+        load_avg * h_load / (cfs.avg.load_avg + 1)
     }
 }
 

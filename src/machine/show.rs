@@ -2,8 +2,10 @@
 //! Derived loads, written into the state where a decision is about to read them.
 
 use crate::inputs::Inputs;
-use crate::machine::TaskId;
 use crate::machine::apply::Machine;
+use crate::machine::config::Release;
+use crate::machine::{TaskFlags, TaskId};
+use crate::topology::SdFlags;
 use crate::units::Cpu;
 use crate::wakeup::{WakeKind, Wakeup};
 
@@ -19,10 +21,36 @@ impl Machine {
         } else {
             self.state.topology.clone().cpus().for_each(|cpu| self.show_rq(cpu));
         }
-        self.show_task(wakeup.p, wakeup.prev_cpu);
+        let weighs = self.weighs(wakeup);
+        self.show_task(wakeup.p, wakeup.prev_cpu, weighs);
         if wakeup.current != wakeup.p {
-            self.show_task(wakeup.current, wakeup.this_cpu);
+            self.show_task(wakeup.current, wakeup.this_cpu, weighs && self.is_sync(wakeup));
         }
+    }
+
+    fn is_sync(&self, wakeup: &Wakeup) -> bool {
+        wakeup.sync && !self.state.tasks[wakeup.current].flags.contains(TaskFlags::EXITING)
+    }
+
+    /// Whether the call gets as far as wake_affine_weight(), which asks for h_load, as far as the state tells: wakee flips
+    /// are not in it.
+    ///
+    /// **Source**: kernel/sched/fair.c, select_task_rq_fair(), wake_affine(), wake_affine_idle(); the idle prev since 5.11.
+    fn weighs(&self, wakeup: &Wakeup) -> bool {
+        let Wakeup { this_cpu, prev_cpu, kind, .. } = *wakeup;
+        if kind != WakeKind::Ttwu || this_cpu == prev_cpu || !self.state.tasks[wakeup.p].cpus_ptr.test(this_cpu) {
+            return false;
+        }
+        let topology = &self.state.topology;
+        let rq = &self.state.rq;
+        let is_idle =
+            |cpu: Cpu| rq.curr_idle.test(cpu) && rq.nr_running[cpu.index()] == 0 && !rq.ttwu_pending.test(cpu);
+        let affine =
+            topology.hierarchy(this_cpu).iter().map(|&id| topology.domain(id)).find(|sd| sd.span.test(prev_cpu));
+        let by_idle = is_idle(this_cpu) && topology.cpus_share_cache(this_cpu, prev_cpu)
+            || self.is_sync(wakeup) && rq.nr_running[this_cpu.index()] == 1
+            || self.config.release >= Release::new(5, 11) && is_idle(prev_cpu);
+        affine.is_some_and(|sd| sd.flags.contains(SdFlags::WAKE_AFFINE)) && !by_idle
     }
 
     fn is_warm(&self, since_ns: u64) -> bool {
@@ -46,13 +74,13 @@ impl Machine {
         }
     }
 
-    fn show_task(&mut self, id: TaskId, cpu: Cpu) {
+    fn show_task(&mut self, id: TaskId, cpu: Cpu, asks: bool) {
         if id.index() < self.cpus.len() {
             // A swapper has no load.
             return;
         }
         let avg = self.loads.entities[id.index()].avg;
-        let h_load = self.loads.h_load(avg.load_avg, cpu, self.state.jiffies);
+        let h_load = self.loads.h_load(avg.load_avg, cpu, self.state.jiffies, asks);
         let entity = &self.loads.entities[id.index()];
         let seen_ns = entity.seen_ns;
         let task = &mut self.state.tasks[id];
