@@ -28,6 +28,18 @@ fn count(value: &serde_json::Value) -> u64 {
 }
 
 #[test]
+fn reports_are_their_snapshots() {
+    let mut settings = insta::Settings::new();
+    settings.set_snapshot_path(Path::new(env!("CARGO_MANIFEST_DIR")).join("snapshots"));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| {
+        insta::assert_snapshot!("fidelity-numa16-state-truth", fine(&[FULL]));
+        insta::assert_snapshot!("fidelity-smt8-scan-truth", fine(&[SCAN]));
+    });
+}
+
+#[test]
 fn json_fits_its_schema_and_adds_up() {
     let report = json(&[FULL, SCAN, NO_PROBES, "--also", "v6.12"]);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/fidelity.schema.json");
