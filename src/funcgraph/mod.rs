@@ -3,7 +3,7 @@
 //!
 //! | part | says |
 //! |---|---|
-//! | [`read`] | a trace.dat or text → [`Reading`]: calls, and what could not be paired or read |
+//! | [`mod@read`] | a trace.dat or text → [`Reading`]: calls, and what could not be paired or read |
 //! | [`stacks`] | entries and exits → calls, by task and depth |
 //! | [`stats`] | durations → mean with its interval, median, percentiles |
 //! | [`compare`] | two sets of calls → differences with intervals, a rank test |
