@@ -105,7 +105,8 @@ fn expected_equality_and_the_first_finding_only() {
 fn time_ends_a_run() {
     let start = std::time::Instant::now();
     let (code, out, _) = run(&["fuzz", "--pair", "v5.11", "--time", "1", "--quiet"]);
-    assert_eq!(code, Some(0), "{out}");
+    // How many cases fit into a second is the machine's affair, and so is whether a known oddity of the kernel turns up.
+    assert!(matches!(code, Some(0 | 1)), "{code:?} {out}");
     assert!((1..30).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
 }
 

@@ -136,7 +136,7 @@ fn a_recording_and_trace_cmds_report_of_it_agree() {
     let folder = std::env::var_os("SISDIFF_TRACES")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/traces"), std::path::PathBuf::from);
     let dat = folder.join("smt8-pipe-fgraph/trace.dat");
-    let report = Command::new("trace-cmd").arg("report").arg(&dat).output();
+    let report = Command::new("trace-cmd").args(["report", "-t"]).arg(&dat).output();
     let Some(report) = report.ok().filter(|output| output.status.success()) else {
         eprintln!("not compared: no trace-cmd, or no recording {}", dat.display());
         return;
