@@ -90,21 +90,7 @@ impl Progress for Silent {
 fn end_to_end(bencher: Bencher) {
     let source = recording();
     let spec = |name: &str| name.parse::<sisdiff::fair::ModelSpec>().expect("a spec").into();
-    let options = Options {
-        topology: None,
-        baseline: spec("v5.11"),
-        patched: vec![spec("v5.11+mel-v2")],
-        recorded: None,
-        ignore_probes: false,
-        assume_sync: false,
-        hz: None,
-        scan_cost_ns: 50,
-        buffer: None,
-        reader: ReaderKind::Native,
-        affinity: None,
-        recent_miss: Default::default(),
-        schedstat: None,
-    };
+    let options = Options::new(spec("v5.11"), vec![spec("v5.11+mel-v2")]);
     let job = Job { options: &options, filter: &|_| Filter::default(), filters: &[], progress: &Silent };
     bencher.counter(ItemsCount::new(events(&source))).bench(|| {
         replay(&[source.path().to_owned()], &job, Some(1), decisions::line, None).expect("it was replayed before")

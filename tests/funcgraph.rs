@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `sisdiff funcgraph` from outside, on the figures of a mail, on a recording, and on damaged text.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 const PIPE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/funcgraph/pipe.txt");
@@ -29,6 +29,13 @@ fn snapshot(name: &str, report: &str) {
     settings.set_snapshot_path("../snapshots");
     settings.set_prepend_module_to_snapshot(false);
     settings.bind(|| insta::assert_snapshot!(name, report));
+}
+
+/// The recording of the tracer, which lies beside the project.
+fn recording() -> PathBuf {
+    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/traces");
+    let folder = std::env::var_os("SISDIFF_TRACES").map_or_else(beside, PathBuf::from);
+    folder.join("smt8-pipe-fgraph/trace.dat")
 }
 
 fn part(label: &str, number: usize) -> String {
@@ -114,9 +121,7 @@ fn filters_leave_out_and_say_so() {
 /// Both recordings are in one file here, so the join can be tried end to end.
 #[test]
 fn the_time_of_a_decision_is_fitted_to_what_it_looked_at() {
-    let folder = std::env::var_os("SISDIFF_TRACES")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/traces"), std::path::PathBuf::from);
-    let dat = folder.join("smt8-pipe-fgraph/trace.dat");
+    let dat = recording();
     if !dat.is_file() {
         eprintln!("not fitted: no recording {}", dat.display());
         return;
@@ -133,9 +138,7 @@ fn the_time_of_a_decision_is_fitted_to_what_it_looked_at() {
 /// The recording and `trace-cmd report` of it tell the same calls; the counts are those of `grep -c`.
 #[test]
 fn a_recording_and_trace_cmds_report_of_it_agree() {
-    let folder = std::env::var_os("SISDIFF_TRACES")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/traces"), std::path::PathBuf::from);
-    let dat = folder.join("smt8-pipe-fgraph/trace.dat");
+    let dat = recording();
     let report = Command::new("trace-cmd").args(["report", "-t"]).arg(&dat).output();
     let Some(report) = report.ok().filter(|output| output.status.success()) else {
         eprintln!("not compared: no trace-cmd, or no recording {}", dat.display());

@@ -9,7 +9,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use sisdiff::fair::ModelSpec;
-use sisdiff::replay::recording::ReaderKind;
 use sisdiff::replay::run::{Job, Progress, replay};
 use sisdiff::replay::{Filter, Options, Outcome};
 use sisdiff::report::{decisions, text};
@@ -28,21 +27,7 @@ fn spec(name: &str) -> ModelSpec {
 }
 
 fn outcome(file: &Path) -> Outcome {
-    let options = Options {
-        topology: None,
-        baseline: spec("v5.11").into(),
-        patched: vec![spec("v5.11+mel-v2").into()],
-        recorded: None,
-        ignore_probes: false,
-        assume_sync: false,
-        hz: None,
-        scan_cost_ns: 50,
-        buffer: None,
-        reader: ReaderKind::Native,
-        affinity: None,
-        recent_miss: Default::default(),
-        schedstat: None,
-    };
+    let options = Options::new(spec("v5.11").into(), vec![spec("v5.11+mel-v2").into()]);
     let job = Job { options: &options, filter: &|_| Filter::default(), filters: &[], progress: &Silent };
     let outcomes = replay(&[file.to_owned()], &job, Some(1), decisions::line, None);
     outcomes.unwrap_or_else(|error| panic!("{error}")).remove(0)

@@ -13,6 +13,7 @@ use crate::cli::trees::{TREE_EXAMPLES, TreeArgs, TreeCommand};
 use crate::cli::values::{FailOn, TraceTime, parse_cpus, parse_glob, parse_hz, parse_pid, parse_scan_cost, parse_spec};
 use crate::cpumask::Cpumask;
 use crate::fair::Spec;
+use crate::replay::setup::SCAN_COST_NS;
 
 /// Differential tester for the Linux scheduler's wakeup path.
 ///
@@ -159,8 +160,6 @@ const MAN_EXAMPLES: &str = "Examples:
 
 /// The baseline where nobody says.
 pub const DEFAULT_BASELINE: &str = "v5.11";
-/// Cost of an idle check where nobody says, ns.
-pub const DEFAULT_SCAN_COST: &str = "50";
 
 /// How a recording is read and replayed; the same for `replay` and `explain`.
 #[derive(Debug, Clone, Args)]
@@ -192,7 +191,7 @@ pub struct SourceArgs {
     pub hz: Option<u32>,
     /// Declared cost of one idle check of a scan, ns, or the JSON of `funcgraph --fit`: kernels with SIS_PROP measured
     /// their scans, which a trace of events does not tell.
-    #[arg(long, value_name = "NS|FILE", default_value = DEFAULT_SCAN_COST, value_parser = parse_scan_cost)]
+    #[arg(long, value_name = "NS|FILE", default_value_t = SCAN_COST_NS, value_parser = parse_scan_cost)]
     pub scan_cost: u64,
     /// A TOML file that states hard and soft affinity of tasks; see the README.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -7,16 +7,17 @@ use std::process::ExitCode;
 
 use clap::{ArgAction, Args, ValueEnum, ValueHint};
 
-use crate::cli::args::{DEFAULT_SCAN_COST, ReaderArg};
+use crate::cli::args::ReaderArg;
 use crate::cli::machine;
 use crate::cli::output::{Trouble, print};
+use crate::cli::plan::reader_kind;
 use crate::cli::progress::Bars;
 use crate::cli::replay::EXIT_FOUND;
 use crate::cli::sink::{self, Sink};
 use crate::cli::values::{parse_hz, parse_scan_cost, parse_spec};
 use crate::fair::Spec;
 use crate::fidelity::{FileFidelity, Options, measure};
-use crate::replay::recording::ReaderKind;
+use crate::replay::setup::SCAN_COST_NS;
 use crate::report::fidelity_json::Report;
 use crate::report::shell::quoted;
 use crate::report::{fidelity, fidelity_md};
@@ -56,7 +57,7 @@ pub struct FidelityArgs {
     #[arg(long, value_name = "HZ", value_parser = parse_hz)]
     pub hz: Option<u32>,
     /// Declared cost of one idle check of a scan, ns.
-    #[arg(long, value_name = "NS|FILE", default_value = DEFAULT_SCAN_COST, value_parser = parse_scan_cost)]
+    #[arg(long, value_name = "NS|FILE", default_value_t = SCAN_COST_NS, value_parser = parse_scan_cost)]
     pub scan_cost: u64,
     /// The trace buffer (ftrace instance) to read. Default: the top one.
     #[arg(long, value_name = "NAME")]
@@ -137,10 +138,7 @@ fn options(args: &FidelityArgs) -> Result<Options, Trouble> {
         hz: args.hz,
         scan_cost_ns: args.scan_cost,
         buffer: args.buffer.clone(),
-        reader: match args.reader {
-            ReaderArg::Native => ReaderKind::Native,
-            ReaderArg::Tracecmd => ReaderKind::TraceCmd,
-        },
+        reader: reader_kind(args.reader),
     })
 }
 
@@ -180,7 +178,7 @@ fn again(args: &FidelityArgs, file: &Path) -> Option<String> {
     };
     flag("--topology", args.topology.clone());
     flag("--hz", args.hz.map(|hz| hz.to_string()));
-    flag("--scan-cost", Some(args.scan_cost.to_string()).filter(|cost| cost != DEFAULT_SCAN_COST));
+    flag("--scan-cost", Some(args.scan_cost).filter(|&ns| ns != SCAN_COST_NS).map(|ns| ns.to_string()));
     flag("--buffer", args.buffer.clone());
     flag("--reader", (args.reader == ReaderArg::Tracecmd).then(|| "tracecmd".to_owned()));
     for (name, is_on) in [("--ignore-probes", args.ignore_probes), ("--assume-sync", args.assume_sync)] {

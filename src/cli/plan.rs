@@ -8,8 +8,7 @@ use globset::GlobSetBuilder;
 
 use crate::affinity::Rules;
 use crate::cli::args::{
-    DEFAULT_BASELINE, DEFAULT_SCAN_COST, ExplainArgs, FilterArgs, Format, ReaderArg, RecentMissArg, ReplayArgs,
-    SourceArgs,
+    DEFAULT_BASELINE, ExplainArgs, FilterArgs, Format, ReaderArg, RecentMissArg, ReplayArgs, SourceArgs,
 };
 use crate::cli::counters;
 use crate::cli::machine;
@@ -21,7 +20,7 @@ use crate::counters::{Column as Counted, RecentMiss};
 use crate::fair::ModelSpec;
 use crate::replay::recording::ReaderKind;
 use crate::replay::run::Which;
-use crate::replay::setup::SideFile;
+use crate::replay::setup::{SCAN_COST_NS, SideFile};
 use crate::replay::{Filter, Options};
 use crate::report::shell::quoted;
 use crate::topology::TopologySource;
@@ -77,7 +76,7 @@ fn again(args: &SourceArgs, trees: &TreeArgs) -> String {
     flag("--recorded", args.recorded.as_ref().map(ToString::to_string));
     trees.again().into_iter().for_each(|(name, value)| flag(name, value));
     flag("--hz", args.hz.map(|hz| hz.to_string()));
-    flag("--scan-cost", Some(args.scan_cost.to_string()).filter(|cost| cost != DEFAULT_SCAN_COST));
+    flag("--scan-cost", Some(args.scan_cost).filter(|&ns| ns != SCAN_COST_NS).map(|ns| ns.to_string()));
     flag("--affinity", args.affinity.as_ref().map(|path| path.display().to_string()));
     flag("--buffer", args.buffer.clone());
     flag("--reader", (args.reader == ReaderArg::Tracecmd).then(|| "tracecmd".to_owned()));
@@ -232,22 +231,8 @@ fn options(args: SourceArgs, trees: &TreeArgs, files: &[PathBuf]) -> Result<Opti
 /// # Errors
 /// None in practice: the default baseline is a model.
 pub fn measuring(topology: Option<TopologySource>, buffer: Option<String>) -> Result<Options, Trouble> {
-    let ns = |text: &str| crate::cli::values::parse_scan_cost(text).map_err(Trouble::Usage);
-    Ok(Options {
-        topology,
-        baseline: DEFAULT_BASELINE.parse::<ModelSpec>().map_err(usage)?.into(),
-        recorded: None,
-        patched: Vec::new(),
-        ignore_probes: false,
-        assume_sync: false,
-        hz: None,
-        scan_cost_ns: ns(DEFAULT_SCAN_COST)?,
-        affinity: None,
-        recent_miss: RecentMiss::default(),
-        schedstat: None,
-        buffer,
-        reader: ReaderKind::Native,
-    })
+    let baseline = DEFAULT_BASELINE.parse::<ModelSpec>().map_err(usage)?.into();
+    Ok(Options { topology, buffer, ..Options::new(baseline, Vec::new()) })
 }
 
 /// The reader that is meant.

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::counters::RecentMiss;
 use crate::fair::{Model, ModelSpec, RELEASES};
 use crate::fidelity::avail::ScanFigures;
 use crate::fidelity::figures::{Derived, FileFidelity, Implementation, Level};
@@ -42,21 +41,17 @@ pub struct Options {
 
 impl Options {
     fn replay(&self, ignore_probes: bool) -> crate::replay::Options {
+        // A replay has a baseline; nobody looks at it here.
+        let baseline = ModelSpec::of(&RELEASES[0]).into();
         crate::replay::Options {
             topology: self.topology.clone(),
-            // A replay has one; nobody looks at it here.
-            baseline: ModelSpec::of(&RELEASES[0]).into(),
-            patched: self.also.iter().map(|&spec| spec.into()).collect(),
-            recorded: None,
             ignore_probes,
             assume_sync: self.assume_sync,
             hz: self.hz,
-            affinity: None,
-            recent_miss: RecentMiss::default(),
-            schedstat: None,
             scan_cost_ns: self.scan_cost_ns,
             buffer: self.buffer.clone(),
             reader: self.reader,
+            ..crate::replay::Options::new(baseline, self.also.iter().map(|&spec| spec.into()).collect())
         }
     }
 }

@@ -95,9 +95,8 @@ pub fn summary(durations_ns: &[u64], resampling: Resampling) -> Option<Summary> 
     if values.is_empty() {
         return None;
     }
+    let [median, p90, p99] = [0.5, 0.9, 0.99].map(|share| quantile(&mut values, share));
     values.sort_unstable_by(f64::total_cmp);
-    let by = |share| quantile(&mut values.clone(), share);
-    let (median, p90, p99) = (by(0.5), by(0.9), by(0.99));
     Some(Summary {
         calls: values.len() as u64,
         mean: bootstrap(&[&values], resampling, |draws| mean(&draws[0])),

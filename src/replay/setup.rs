@@ -56,7 +56,29 @@ pub struct SideFile {
     pub rules: Arc<Rules>,
 }
 
+/// Cost of one idle check where nothing else is declared, ns.
+pub const SCAN_COST_NS: u64 = 50;
+
 impl Options {
+    /// These implementations, and everything else as where nobody says.
+    pub fn new(baseline: Entrant, patched: Vec<Entrant>) -> Self {
+        Self {
+            topology: None,
+            baseline,
+            patched,
+            recorded: None,
+            ignore_probes: false,
+            assume_sync: false,
+            hz: None,
+            scan_cost_ns: SCAN_COST_NS,
+            buffer: None,
+            reader: ReaderKind::Native,
+            affinity: None,
+            recent_miss: RecentMiss::default(),
+            schedstat: None,
+        }
+    }
+
     /// Everything that takes part, but the model of the recorded kernel.
     pub fn entrants(&self) -> impl Iterator<Item = &Entrant> {
         std::iter::once(&self.baseline).chain(&self.patched).chain(&self.recorded)
