@@ -2,6 +2,7 @@
 //! From a location to something that runs: read, cut out, build, keep.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -133,6 +134,9 @@ fn compile(plan: &Plan, name: &str, files: &source::Files, dir: &Path) -> Result
     }
 }
 
+/// Held while this process compiles into a place that all of its threads share.
+static COMPILING: Mutex<()> = Mutex::new(());
+
 /// Written last, so that a build with it is whole.
 const META: &str = "meta.json";
 
@@ -191,9 +195,12 @@ impl Built {
     pub fn start(&self, isolation: Isolation) -> Result<Runner, TreeError> {
         let target = isolation.target();
         let path = self.dir.join(target.file());
+        // Workers start the same tree at the same time; the first compiles, the others find what it made.
+        let turn = COMPILING.lock().unwrap_or_else(PoisonError::into_inner);
         if !path.is_file() {
             build::compile(&self.dir, &self.name, target)?;
         }
+        drop(turn);
         Runner::start(&path, isolation)
     }
 }

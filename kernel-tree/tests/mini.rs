@@ -139,6 +139,19 @@ fn it_answers() {
     }
 }
 
+/// What an isolation needs is compiled when the first asks for it; others that ask at that moment wait.
+#[test]
+fn workers_start_the_same_tree_at_once() {
+    let mini = Mini::new();
+    let built = mini.built();
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let worker = || ask(&mut start(&built, Isolation::Process), 0b01);
+        let workers: Vec<_> = (0..6).map(|_| scope.spawn(worker)).collect();
+        workers.into_iter().map(|worker| worker.join().expect("a worker")).collect()
+    });
+    assert_eq!(answers, vec![Ok(1); 6]);
+}
+
 #[test]
 fn what_was_built_is_found_again() {
     let mini = Mini::new();
