@@ -174,7 +174,7 @@ pub fn select_idle_cpu<R: Recorder>(
         // The last idle period predicts less the longer it is over.
         let now = e.state.jiffies;
         let (mut wake_stamp, mut wake_avg_idle) = e.wake_avg_idle(this);
-        if wake_stamp < now {
+        if wake_stamp < now && wake_avg_idle != 0 {
             while wake_stamp < now && wake_avg_idle != 0 {
                 wake_stamp += 1;
                 wake_avg_idle >>= 1;

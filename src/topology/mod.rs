@@ -132,6 +132,7 @@ pub struct Topology {
     sd_llc_id: Vec<Cpu>,
     sd_llc_size: Vec<u32>,
     llc_shared: Vec<Option<SharedId>>,
+    asym_flag: SdFlags,
     sd_asym: Vec<Option<DomainId>>,
     balance_shared: Vec<Option<SharedId>>,
     has_clusters: bool,
@@ -181,7 +182,18 @@ impl Topology {
         let balance_shared =
             cpus().map(|cpu| balance_shared(&parts, sd_asym[cpu.index()], llc_shared[cpu.index()])).collect();
         let has_clusters = parts.domains.iter().any(|domain| domain.flags.contains(SdFlags::CLUSTER));
-        Ok(Self { hierarchy, sd_llc, sd_llc_id, sd_llc_size, llc_shared, sd_asym, balance_shared, has_clusters, parts })
+        Ok(Self {
+            hierarchy,
+            sd_llc,
+            sd_llc_id,
+            sd_llc_size,
+            llc_shared,
+            asym_flag: asym,
+            sd_asym,
+            balance_shared,
+            has_clusters,
+            parts,
+        })
     }
 
     /// What the topology was built from.
@@ -290,6 +302,13 @@ impl Topology {
     #[inline]
     pub fn asym_cpucapacity(&self) -> bool {
         self.parts.asym_cpucapacity
+    }
+
+    /// Whether `sd` has SD_ASYM_CPUCAPACITY as kernels before 5.14 set it: where every capacity of the machine is seen.
+    /// Since then domains that see only some have it too, and SD_ASYM_CPUCAPACITY_FULL tells.
+    #[inline]
+    pub fn has_asym_before_5_14(&self, sd: &Domain) -> bool {
+        sd.flags.contains(self.asym_flag)
     }
 
     /// Whether some domain is a cluster (the static key `sched_cluster_active`, since 6.7).

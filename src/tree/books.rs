@@ -56,7 +56,8 @@ pub(super) fn read(state: &State, before: &Known, w: &Wakeup, answer: &Answer, s
             leaned_on |= rq(cpu.index()).of(of_rq);
         }
     }
-    let of_task = Inputs::AFFINITY | Inputs::TASK_FLAGS | Inputs::TASK_LOAD | Inputs::TASK_UTIL | Inputs::NUMA;
+    let of_task =
+        Inputs::AFFINITY | Inputs::TASK_FLAGS | Inputs::TASK_LOAD | Inputs::TASK_UTIL | Inputs::UCLAMP | Inputs::NUMA;
     leaned_on |= state.tasks[w.p].known.of(read & (of_task - Inputs::TASK_FLAGS));
     leaned_on |= state.tasks[w.current].known.of(read & (Inputs::TASK_FLAGS | Inputs::TASK_LOAD));
     leaned_on |= before.of(read);

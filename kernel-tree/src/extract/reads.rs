@@ -25,6 +25,7 @@ pub const KINDS: &[&str] = &[
     "NUMA",
     "IDLE_STATE",
     "FEATURES",
+    "UCLAMP",
 ];
 
 /// Members, functions and constants that stand for a kind, wherever they are.
@@ -48,8 +49,9 @@ const NAMES: &[(&str, &str)] = &[
     ("PF_KTHREAD", "TASK_FLAGS"),
     ("PF_EXITING", "TASK_FLAGS"),
     ("task_h_load", "TASK_LOAD"),
-    ("uclamp_eff_value", "TASK_UTIL"),
+    ("uclamp_eff_value", "UCLAMP"),
     ("uclamp_task_util", "TASK_UTIL"),
+    ("uclamp_task_util", "UCLAMP"),
     ("cpu_capacity", "CAPACITY"),
     ("cpu_capacity_orig", "CAPACITY"),
     ("arch_scale_cpu_capacity", "CAPACITY"),
@@ -90,12 +92,12 @@ pub fn reads(text: &str) -> u64 {
     let found = words(text);
     let mut mask = 0;
     for word in &found {
-        let known = NAMES.iter().find(|(name, _)| *name == word.text);
+        let kinds = NAMES.iter().filter(|(name, _)| *name == word.text).fold(0, |all, (_, kind)| all | bit(kind));
         // A variable of that name is no read: avg_idle of select_idle_cpu() was read when it was set.
         let is_read =
             word.role != Role::Name || word.text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
-        if let Some((_, kind)) = known.filter(|_| is_read && !is_assigned(text, word.at + word.text.len())) {
-            mask |= bit(kind);
+        if is_read && kinds != 0 && !is_assigned(text, word.at + word.text.len()) {
+            mask |= kinds;
         }
         if word.role == Role::Member
             && let Some((_, task, rq)) = AVERAGES.iter().find(|(name, ..)| *name == word.text)

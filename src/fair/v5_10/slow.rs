@@ -53,7 +53,7 @@ pub fn task_fits_cpu<R: Recorder>(e: &mut Env<'_, R>, p: TaskId, cpu: Cpu) -> bo
 /// Sums up the allowed CPUs of a group. **Source**: kernel/sched/fair.c, update_sg_wakeup_stats(), 5.10.262.
 pub fn update_sg_wakeup_stats<R: Recorder>(e: &mut Env<'_, R>, sd: &Domain, group: &Group, p: TaskId) -> SgLbStats {
     let mut sgs = SgLbStats::ZERO;
-    let asym = sd.flags.contains(SdFlags::ASYM_CPUCAPACITY);
+    let asym = e.topology().has_asym_before_5_14(sd);
 
     // Until a CPU is found that the task fits.
     if asym {

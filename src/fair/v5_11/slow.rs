@@ -211,7 +211,7 @@ pub fn update_sg_wakeup_stats<R: Recorder>(e: &mut Env<'_, R>, sd: &Domain, grou
         }
     }
 
-    if sd.flags.contains(SdFlags::ASYM_CPUCAPACITY) && !task_fits_capacity(e, p, group.max_capacity) {
+    if e.topology().has_asym_before_5_14(sd) && !task_fits_capacity(e, p, group.max_capacity) {
         sgs.group_misfit_task_load = true;
     }
 
