@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod affinity;
+pub mod bins;
 pub mod cli;
 pub mod compare;
 pub mod counters;
@@ -15,6 +16,7 @@ pub mod fidelity;
 pub mod funcgraph;
 pub mod fuzz_loop;
 pub mod hint;
+pub mod histogram;
 pub mod info;
 pub mod inputs;
 pub mod machine;

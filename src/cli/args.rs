@@ -97,6 +97,8 @@ const REPLAY_EXAMPLES: &str = "Examples:
   sisdiff replay trace.dat --baseline v6.1 --patched v6.1:NO_SIS_UTIL --topology topology.tar.gz
   sisdiff replay trace.dat --affinity soft.toml --baseline v5.2 --patched v5.2+soft-affinity
   sisdiff replay day1.dat day2.dat --comm 'nginx*' --since +10 --until +20
+  sisdiff replay trace.dat --format html -o report.html
+      tables, pictures, and differences explained one by one, in one file
   sisdiff replay trace.dat --fail-on wrong --quiet
       for scripts: exit 1 if a patched implementation leaves the affinity mask
   sisdiff replay trace.dat --decisions - --quiet | jq 'select(.verdicts[].verdict==\"diverge\")'";
@@ -271,8 +273,8 @@ pub struct FilterArgs {
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
     /// Format of the report.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
+    #[arg(long, value_enum, default_value_t = ReplayFormat::Text)]
+    pub format: ReplayFormat,
     /// Write the report to a file instead of stdout, which is -; an old file stays as it is if the replay fails.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
@@ -306,6 +308,17 @@ pub enum Format {
     Text,
     /// For programs: docs/replay.schema.json.
     Json,
+}
+
+/// Formats of the report of a replay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ReplayFormat {
+    /// For people.
+    Text,
+    /// For programs: docs/replay.schema.json.
+    Json,
+    /// One self-contained page with pictures: docs/html-report.md.
+    Html,
 }
 
 /// `sisdiff explain`.

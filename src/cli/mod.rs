@@ -17,6 +17,7 @@ pub mod plan;
 mod progress;
 pub mod record;
 pub mod replay;
+mod replay_html;
 pub mod sink;
 pub mod trees;
 pub mod values;

@@ -8,7 +8,7 @@ use globset::GlobSetBuilder;
 
 use crate::affinity::Rules;
 use crate::cli::args::{
-    DEFAULT_BASELINE, ExplainArgs, FilterArgs, Format, ReaderArg, RecentMissArg, ReplayArgs, SourceArgs,
+    DEFAULT_BASELINE, ExplainArgs, FilterArgs, ReaderArg, RecentMissArg, ReplayArgs, ReplayFormat, SourceArgs,
 };
 use crate::cli::counters;
 use crate::cli::machine;
@@ -36,7 +36,7 @@ pub struct ReplayPlan {
     /// Which decisions count.
     pub filter: FilterPlan,
     /// Format of the report.
-    pub format: Format,
+    pub format: ReplayFormat,
     /// Where the report goes; `None`: stdout, unless `quiet`.
     pub output: Option<PathBuf>,
     /// Where decisions go; `-`: stdout.

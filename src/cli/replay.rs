@@ -4,16 +4,18 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use crate::bins::{Bins, Collector};
 use crate::cli::EXIT_TROUBLE;
-use crate::cli::args::Format;
+use crate::cli::args::ReplayFormat;
 use crate::cli::output::{Trouble, print};
 use crate::cli::plan::{ExplainPlan, ReplayPlan};
 use crate::cli::progress::Bars;
+use crate::cli::replay_html;
 use crate::cli::sink::{Patient, Sink};
 use crate::cli::trees;
 use crate::cli::values::FailOn;
 use crate::replay::run::{self, Job};
-use crate::replay::{Outcome, Totals};
+use crate::replay::{Outcome, ReplayError, Totals};
 use crate::report::explain::{Names, explain as explain_text};
 use crate::report::json::{Report, sum};
 use crate::report::shell::printable;
@@ -33,11 +35,11 @@ pub fn replay(plan: &ReplayPlan) -> Result<ExitCode, Trouble> {
     // Opened first: what cannot be written is told before the work, not after it.
     let mut decisions = plan.decisions.as_deref().map(Sink::open).transpose()?;
     let output = plan.output.as_deref().map(Sink::open).transpose()?;
-    let outcomes = run_all(plan, decisions.as_mut())?;
+    let (outcomes, bins) = run_all(plan, decisions.as_mut())?;
     warn(&outcomes);
     trees::write_coverage(&plan.trees, plan.options.entrants())?;
     let code = verdict(&outcomes, plan);
-    let written = decisions.map_or(Ok(()), Sink::finish).and_then(|()| write_report(plan, outcomes, output));
+    let written = decisions.map_or(Ok(()), Sink::finish).and_then(|()| write_report(plan, outcomes, &bins, output));
     match written {
         // Nobody reads on, but somebody may wait for the exit code.
         Err(Trouble::BrokenPipe) => Ok(code),
@@ -57,12 +59,18 @@ fn warn(outcomes: &[Outcome]) {
     }
 }
 
-fn run_all(plan: &ReplayPlan, decisions: Option<&mut Sink>) -> Result<Vec<Outcome>, Trouble> {
+fn run_all(plan: &ReplayPlan, decisions: Option<&mut Sink>) -> Result<(Vec<Outcome>, Vec<Bins>), Trouble> {
     let bars = Bars::new(plan.quiet);
     let filter = |first_ns| plan.filter.of(first_ns);
     let job = Job { options: &plan.options, filter: &filter, filters: &plan.filter.given, progress: &bars };
-    let go =
-        |to: Option<(&str, &mut (dyn Write + Send))>| run::replay(&plan.files, &job, plan.threads, decisions::line, to);
+    let (files, threads, line) = (&plan.files, plan.threads, decisions::line);
+    let go = |to: Option<(&str, &mut (dyn Write + Send))>| match plan.format {
+        ReplayFormat::Text => Ok((run::replay(files, &job, threads, line, to)?, Vec::new())),
+        ReplayFormat::Json | ReplayFormat::Html => {
+            let seen = run::observe(files, &job, threads, line, to, |_| Ok(Collector::default()))?;
+            Ok(seen.into_iter().map(collected).unzip())
+        }
+    };
     let outcomes = match decisions {
         None => go(None),
         Some(sink) => {
@@ -74,16 +82,24 @@ fn run_all(plan: &ReplayPlan, decisions: Option<&mut Sink>) -> Result<Vec<Outcom
         }
     };
     bars.finish();
-    Ok(outcomes?)
+    outcomes.map_err(|error: ReplayError| error.into())
 }
 
-fn write_report(plan: &ReplayPlan, outcomes: Vec<Outcome>, output: Option<Sink>) -> Result<(), Trouble> {
+/// What bins tell that a report has, too.
+fn collected((mut outcome, collector): (Outcome, Collector)) -> (Outcome, Bins) {
+    let bins = collector.bins();
+    outcome.totals.latency = Some(bins.latencies.all.clone());
+    (outcome, bins)
+}
+
+fn write_report(plan: &ReplayPlan, outcomes: Vec<Outcome>, bins: &[Bins], output: Option<Sink>) -> Result<(), Trouble> {
     if plan.quiet && output.is_none() {
         return Ok(());
     }
     let report = match plan.format {
-        Format::Text => text_report(plan, &outcomes),
-        Format::Json => Report::new(outcomes).to_json().map_err(|error| Trouble::Usage(error.to_string()))?,
+        ReplayFormat::Text => text_report(plan, &outcomes),
+        ReplayFormat::Json => Report::new(outcomes).to_json().map_err(|error| Trouble::Usage(error.to_string()))?,
+        ReplayFormat::Html => replay_html::page(plan, &outcomes, bins)?,
     };
     let Some(mut sink) = output else { return print(&report) };
     if plan.output.as_deref().is_some_and(crate::cli::sink::is_stdout) {

@@ -103,8 +103,10 @@ pub struct Driver<F> {
     spare: Option<Row>,
     facts: u64,
     assumed: Inputs,
-    watch: Option<u64>,
-    explained: Option<Explained>,
+    /// What is left of the wakeups to watch, in order.
+    watch: VecDeque<u64>,
+    /// Watched and met, and whether nothing more will be told of it.
+    explained: VecDeque<(Explained, bool)>,
     insight: Insight,
     fault: Option<String>,
     on_row: F,
@@ -144,8 +146,8 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
             spare: None,
             facts: 0,
             assumed: Inputs::empty(),
-            watch: None,
-            explained: None,
+            watch: VecDeque::new(),
+            explained: VecDeque::new(),
             insight: Insight::default(),
             fault: None,
             on_row,
@@ -157,15 +159,16 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
         self.assumed = inputs;
     }
 
-    /// Keeps the state and the walks of wakeup `number`.
-    pub fn watch(&mut self, number: u64) {
-        self.watch = Some(number);
+    /// Keeps the state and the walks of the wakeups with these numbers, ascending.
+    pub fn watch(&mut self, numbers: impl IntoIterator<Item = u64>) {
+        self.watch = numbers.into_iter().collect();
     }
 
-    /// Whether the watched wakeup is there and its recorded choice settled, so that the rest of the trace tells nothing
-    /// more about it.
-    pub fn is_watched_settled(&self) -> bool {
-        self.explained.as_ref().is_some_and(|it| it.row.choice.cpu().is_some())
+    /// The next watched wakeup, once its recorded choice is settled, so that the rest of the trace tells nothing more
+    /// about it.
+    pub fn take_explained(&mut self) -> Option<Explained> {
+        let is_settled = self.explained.front().is_some_and(|(_, settled)| *settled);
+        if is_settled { self.explained.pop_front().map(|(explained, _)| explained) } else { None }
     }
 
     /// What went wrong inside of an implementation: nothing after it can be trusted.
@@ -210,7 +213,7 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
     }
 
     fn wakeup(&mut self, state: &State, recorded: &RecordedWakeup) {
-        let watched = self.watch == Some(recorded.number);
+        let watched = self.watch.front() == Some(&recorded.number);
         let recorded = &self.prepare(state, recorded);
         let mut walks = Vec::new();
         let (mut decisions, wrong, verdicts) = match self.spare.take() {
@@ -246,7 +249,8 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
         let row = Row { recorded: *recorded, choice, decisions, wrong, affinity, verdicts, insensitive, used };
         let row = self.judge(state, row);
         if watched {
-            self.explained = Some(Explained { state: state.clone(), row: row.clone(), walks });
+            self.watch.pop_front();
+            self.explained.push_back((Explained { state: state.clone(), row: row.clone(), walks }, false));
         }
         if counts {
             self.pending.push_back(Held { row, settled: false });
@@ -284,8 +288,9 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
     }
 
     fn settle(&mut self, number: u64, choice: Choice) {
-        if let Some(explained) = self.explained.as_mut().filter(|it| it.row.recorded.number == number) {
+        if let Some((explained, settled)) = self.explained.iter_mut().find(|(it, _)| it.row.recorded.number == number) {
             merge(&mut explained.row.choice, choice);
+            *settled = true;
         }
         // Numbers ascend, but filtered ones are not here.
         if let Ok(at) = self.pending.binary_search_by_key(&number, |held| held.row.recorded.number) {
@@ -365,7 +370,11 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
             comparison.comms = comms.into_iter().map(count).filter(|comm| comm.different > 0).collect();
             keep_top(&mut comparison.comms);
         }
-        Finished { totals: self.totals, facts: self.facts, explained: self.explained }
+        Finished {
+            totals: self.totals,
+            facts: self.facts,
+            explained: self.explained.into_iter().map(|(explained, _)| explained).collect(),
+        }
     }
 }
 
@@ -376,8 +385,8 @@ pub struct Finished {
     pub totals: Totals,
     /// Facts about hidden state that the trace told; 0: everything ran free.
     pub facts: u64,
-    /// The watched wakeup.
-    pub explained: Option<Explained>,
+    /// The watched wakeups that nobody has taken.
+    pub explained: Vec<Explained>,
 }
 
 fn merge(into: &mut Choice, choice: Choice) {
@@ -450,6 +459,9 @@ fn count_column(column: &mut Column, row: &Row, decision: &Decision, wrong: bool
     column.sis += decision.sis;
     let local = kind == WakeKind::Ttwu && decision.final_cpu == row.recorded.wakeup.this_cpu;
     column.ttwu_local += u64::from(local);
+    if kind == WakeKind::Ttwu {
+        column.scanned.add(decision.sis.scanned);
+    }
     column.probes += u64::from(decision.probes);
     column.mask_ops += u64::from(decision.mask_ops);
     column.faults += u64::from(decision.faults);

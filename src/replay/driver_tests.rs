@@ -295,17 +295,19 @@ fn a_watched_wakeup_keeps_its_state_and_gets_its_choice() {
     let contestants = vec![Mock::new("a", 0).is(Role::Baseline)];
     let filter = Filter { pids: vec![Pid(1)], ..Filter::default() };
     let mut driver = Driver::new(contestants, filter, |_, _| panic!("filtered"));
-    driver.watch(2);
+    driver.watch([2, 3]);
     let state = open_state();
     for number in 1..=3 {
         driver.notice(&state, &Notice::Wakeup(recorded(number)));
     }
-    assert!(!driver.is_watched_settled());
+    assert!(driver.take_explained().is_none());
     driver.notice(&state, &chosen(2, 3));
-    assert!(driver.is_watched_settled());
-    let explained = driver.finish().explained.expect("was watched");
+    let explained = driver.take_explained().expect("was watched");
     assert_eq!(explained.row.recorded.number, 2);
     assert_eq!((explained.row.choice.cpu(), explained.walks.len()), (Some(Cpu(3)), 1));
+    assert!(driver.take_explained().is_none(), "its choice may still come");
+    let left: Vec<u64> = driver.finish().explained.iter().map(|it| it.row.recorded.number).collect();
+    assert_eq!(left, [3]);
 }
 
 #[test]

@@ -14,6 +14,7 @@ use crate::replay::outcome::Outcome;
 use crate::replay::recording::Source;
 use crate::replay::setup::{Bench, Options};
 use crate::replay::stated;
+use crate::trace::Event;
 
 /// Hears how far the replay of a file is: events done, events in all.
 pub trait Progress: Sync {
@@ -51,30 +52,53 @@ pub fn replay(
     line: DecisionLine,
     decisions: Option<(&str, &mut (dyn Write + Send))>,
 ) -> Result<Vec<Outcome>, ReplayError> {
+    let outcomes = observe(files, job, threads, line, decisions, |_| Ok(Blind))?;
+    Ok(outcomes.into_iter().map(|(outcome, _)| outcome).collect())
+}
+
+/// The same, each file before the eyes of an observer of its own.
+///
+/// # Errors
+/// As [`replay`], and the observers' own.
+pub fn observe<O: Observer + Send>(
+    files: &[PathBuf],
+    job: &Job<'_>,
+    threads: Option<usize>,
+    line: DecisionLine,
+    decisions: Option<(&str, &mut (dyn Write + Send))>,
+    observer: impl Fn(&Path) -> Result<O, ReplayError> + Sync,
+) -> Result<Vec<(Outcome, O)>, ReplayError> {
     let ahead = has_spare(files.len(), threads);
     let Some((name, out)) = decisions else {
-        return parallel(files, threads, |file| one(file, job, ahead, &mut |_, _, _| Ok(())));
+        return parallel(files, threads, |file| {
+            let observer = observer(file)?;
+            Ok((one(file, job, ahead, &mut |_, _, _| Ok(()), Some(&observer))?, observer))
+        });
     };
     let written = |error: std::io::Error| ReplayError::write(name, &error);
     if let [file] = files {
         let mut out = BufWriter::new(out);
-        let outcome =
-            one(file, job, ahead, &mut |file, row, all| writeln!(out, "{}", line(file, row, all)).map_err(written))?;
+        let observer = observer(file)?;
+        let mut sink =
+            |file: &str, row: &Row, all: &[Contestant]| writeln!(out, "{}", line(file, row, all)).map_err(written);
+        let outcome = one(file, job, ahead, &mut sink, Some(&observer))?;
         out.flush().map_err(written)?;
-        return Ok(vec![outcome]);
+        return Ok(vec![(outcome, observer)]);
     }
     let spooled = parallel(files, threads, |file| {
         let mut spool = BufWriter::new(tempfile::tempfile().map_err(written)?);
-        let outcome =
-            one(file, job, ahead, &mut |file, row, all| writeln!(spool, "{}", line(file, row, all)).map_err(written))?;
+        let observer = observer(file)?;
+        let mut sink =
+            |file: &str, row: &Row, all: &[Contestant]| writeln!(spool, "{}", line(file, row, all)).map_err(written);
+        let outcome = one(file, job, ahead, &mut sink, Some(&observer))?;
         let mut spool = spool.into_inner().map_err(|error| written(error.into_error()))?;
         spool.rewind().map_err(written)?;
-        Ok((outcome, spool))
+        Ok((outcome, observer, spool))
     })?;
     let mut outcomes = Vec::with_capacity(spooled.len());
-    for (outcome, mut spool) in spooled {
+    for (outcome, observer, mut spool) in spooled {
         std::io::copy(&mut spool, out).map_err(written)?;
-        outcomes.push(outcome);
+        outcomes.push((outcome, observer));
     }
     out.flush().map_err(written)?;
     Ok(outcomes)
@@ -106,27 +130,79 @@ pub(crate) fn parallel<T: Send>(
 /// # Errors
 /// As [`replay`], and the sink's own.
 pub fn decisions(file: &Path, job: &Job<'_>, sink: Sink<'_>) -> Result<Outcome, ReplayError> {
-    one(file, job, has_spare(1, None), sink)
+    one(file, job, has_spare(1, None), sink, None)
 }
 
 /// Hears of each decision: the file's name, the decision, the implementations.
 pub type Sink<'a> = &'a mut dyn FnMut(&str, &Row, &[Contestant]) -> Result<(), ReplayError>;
 
-fn one(file: &Path, job: &Job<'_>, ahead: bool, sink: Sink<'_>) -> Result<Outcome, ReplayError> {
+/// Hears of all that a replay of one recording sees. Events and decisions come in turn, hence shared references.
+pub trait Observer {
+    /// The replay begins, on this machine, with these implementations; what passes the filter counts.
+    fn begin(&self, bench: &Bench, filter: &Filter);
+
+    /// The next event, before the machine hears of it.
+    fn event(&self, event: &Event);
+
+    /// The next decision, settled: later than its event, in the order of their numbers.
+    ///
+    /// # Errors
+    /// Whatever the observer cannot do, such as writing.
+    fn decision(&self, row: &Row) -> Result<(), ReplayError>;
+
+    /// Whether it wants to hear of anything.
+    fn is_awake(&self) -> bool {
+        true
+    }
+}
+
+/// Sees nothing, and costs nothing.
+struct Blind;
+
+impl Observer for Blind {
+    fn begin(&self, _: &Bench, _: &Filter) {}
+
+    fn event(&self, _: &Event) {}
+
+    fn decision(&self, _: &Row) -> Result<(), ReplayError> {
+        Ok(())
+    }
+
+    fn is_awake(&self) -> bool {
+        false
+    }
+}
+
+fn one(
+    file: &Path,
+    job: &Job<'_>,
+    ahead: bool,
+    sink: Sink<'_>,
+    observer: Option<&dyn Observer>,
+) -> Result<Outcome, ReplayError> {
+    let observer = observer.filter(|observer| observer.is_awake());
     let mut source = Source::open(file, job.options.buffer.as_deref(), job.options.reader)?;
     source.read_ahead(ahead);
-    let Bench { mut machine, contestants, kernel, assumed, mut setup, notes } = Bench::new(&source, job.options)?;
     let filter = (job.filter)(source.first_ns());
+    let bench = Bench::new(&source, job.options)?;
+    if let Some(observer) = observer {
+        observer.begin(&bench, &filter);
+    }
+    let Bench { mut machine, contestants, kernel, assumed, mut setup, notes } = bench;
     let mut failed = None;
     let name = file.display().to_string();
     let mut driver = Driver::new(contestants, filter, |row, contestants| {
         if failed.is_none() {
-            failed = sink(&name, row, contestants).err();
+            let seen = observer.map_or(Ok(()), |observer| observer.decision(row));
+            failed = seen.and_then(|()| sink(&name, row, contestants)).err();
         }
     });
     driver.assume(assumed);
     let counted = source.walk(
         |event| {
+            if let Some(observer) = observer {
+                observer.event(event);
+            }
             machine.apply(event, &mut |state, notice| driver.notice(state, &notice));
             driver.fault().is_none()
         },
@@ -194,28 +270,71 @@ pub fn explain(
         Which::Number(number) => number,
         Which::Nearest { ts_ns, pid } => nearest(&source, options, ts_ns, pid)?,
     };
-    let Bench { mut machine, contestants, assumed, mut setup, .. } = Bench::new(&source, options)?;
+    let mut found = None;
+    let seen = watch(&source, options, &[number], progress, &mut |explained| found = Some(explained))?;
+    let explained = found.ok_or_else(|| ReplayError::NoDecision {
+        file: file.display().to_string(),
+        number: number.to_string(),
+        found: format!("the recording has {}, numbered from 1", seen.decisions),
+    })?;
+    Ok(Explanation { explained, setup: seen.setup, columns: seen.columns })
+}
+
+/// How watched decisions were replayed.
+pub struct Seen {
+    /// The setup.
+    pub setup: crate::replay::Setup,
+    /// Spec and role of each implementation.
+    pub columns: Vec<(String, crate::replay::Role)>,
+    /// Decisions up to the last one watched, and some more.
+    pub decisions: u64,
+}
+
+/// Replays `file` until the last of the decisions `numbers` (ascending) and its recorded choice, and gives each of them to
+/// `each`, in order.
+///
+/// # Errors
+/// As [`replay`].
+pub fn explain_each(
+    file: &Path,
+    options: &Options,
+    numbers: &[u64],
+    progress: &dyn Progress,
+    each: &mut dyn FnMut(Explained),
+) -> Result<Seen, ReplayError> {
+    let source = Source::open(file, options.buffer.as_deref(), options.reader)?;
+    watch(&source, options, numbers, progress, each)
+}
+
+fn watch(
+    source: &Source,
+    options: &Options,
+    numbers: &[u64],
+    progress: &dyn Progress,
+    each: &mut dyn FnMut(Explained),
+) -> Result<Seen, ReplayError> {
+    let Bench { mut machine, contestants, assumed, mut setup, .. } = Bench::new(source, options)?;
     let columns = contestants.iter().map(|one| (one.implementation.name().to_owned(), one.role)).collect();
     let mut driver = Driver::new(contestants, Filter::default(), |_, _| ());
-    driver.watch(number);
+    driver.watch(numbers.iter().copied());
     driver.assume(assumed);
+    let mut left = numbers.len();
     source.walk(
         |event| {
             machine.apply(event, &mut |state, notice| driver.notice(state, &notice));
-            !driver.is_watched_settled() && driver.fault().is_none()
+            while let Some(explained) = driver.take_explained() {
+                left -= 1;
+                each(explained);
+            }
+            left > 0 && driver.fault().is_none()
         },
-        |events, all| progress.at(file, events, all),
+        |events, all| progress.at(source.path(), events, all),
     )?;
     faultless(driver.fault())?;
     let finished = driver.finish();
     setup.facts = finished.facts;
-    let decisions = finished.totals.decisions.sum();
-    let explained = finished.explained.ok_or_else(|| ReplayError::NoDecision {
-        file: file.display().to_string(),
-        number: number.to_string(),
-        found: format!("the recording has {decisions}, numbered from 1"),
-    })?;
-    Ok(Explanation { explained, setup, columns })
+    finished.explained.into_iter().for_each(each);
+    Ok(Seen { setup, columns, decisions: finished.totals.decisions.sum() })
 }
 
 /// The decision nearest to a time. Wakings without a decision are told in the error.

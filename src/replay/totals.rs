@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::compare::{Class, Difference, Distance, Load};
 use crate::fair::{Exit, SisCounters};
+use crate::histogram::Histogram;
 use crate::machine::{Inputs, Why};
 
 pub use crate::replay::tally::{Agreement, ByKind, Share, Split, Tally};
@@ -167,6 +168,9 @@ pub struct Column {
     /// Wakeups that ended on the waker's CPU.
     #[serde(default)]
     pub ttwu_local: u64,
+    /// CPUs that each wakeup scanned: its share of SIS Scanned.
+    #[serde(default)]
+    pub scanned: Histogram,
     /// Idle checks over all decisions.
     pub probes: u64,
     /// cpumask_and() and cpumask_andnot() calls over all decisions.
@@ -197,6 +201,7 @@ impl Column {
             role,
             sis: SisCounters::default(),
             ttwu_local: 0,
+            scanned: Histogram::default(),
             probes: 0,
             mask_ops: 0,
             classes: ByKind::default(),
@@ -217,6 +222,7 @@ impl Column {
         }
         self.sis += other.sis;
         self.ttwu_local += other.ttwu_local;
+        self.scanned.absorb(&other.scanned);
         self.probes += other.probes;
         self.mask_ops += other.mask_ops;
         for (kind, counts) in other.classes.kinds() {
@@ -287,6 +293,26 @@ pub struct Totals {
     pub comparisons: Vec<Comparison>,
     /// How often the recorded kernel chose prev_cpu: what the most trivial predictor reaches.
     pub always_prev: ByKind<Share>,
+    /// How long woken tasks waited, as recorded; `None`: not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Latency>,
+}
+
+/// From a waking to the sched_switch that let the task run, ns, as recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Latency {
+    /// From sched_waking: with the decision and the way to the other CPU in it.
+    pub from_waking_ns: Histogram,
+    /// From sched_wakeup: once it was queued.
+    pub from_wakeup_ns: Histogram,
+}
+
+impl Latency {
+    fn absorb(&mut self, other: &Self) {
+        self.from_waking_ns.absorb(&other.from_waking_ns);
+        self.from_wakeup_ns.absorb(&other.from_wakeup_ns);
+    }
 }
 
 impl Totals {
@@ -355,6 +381,9 @@ impl Totals {
             self.comparisons[at].absorb(theirs, file);
         }
         self.always_prev += other.always_prev;
+        if let Some(theirs) = &other.latency {
+            self.latency.get_or_insert_default().absorb(theirs);
+        }
     }
 }
 

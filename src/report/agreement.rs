@@ -14,6 +14,19 @@ pub fn agreement(totals: &Totals, setup: &Setup) -> String {
     if recorded_choices == 0 {
         return section(TITLE) + "  no recorded choice is known\n";
     }
+    let (rows, sentences) = rows(totals, setup);
+    let mut out = section(TITLE) + &columns(2, &[Align::Left, Align::Right, Align::Right, Align::Right], &rows);
+    for [key, text] in sentences {
+        out += &match key.as_str() {
+            "" => indented(2, &text),
+            _ => columns(2, &[Align::Left, Align::Wrap], &[vec![key, text]]),
+        };
+    }
+    out
+}
+
+/// The table with its head, and sentences about it, some with a key.
+pub(super) fn rows(totals: &Totals, setup: &Setup) -> (Vec<Vec<String>>, Vec<[String; 2]>) {
     let mut rows = vec![["", "same", "of", "agree"].map(str::to_owned).to_vec()];
     let exact = setup.recorded.as_ref().is_some_and(|recorded| recorded.exact);
     let mut example = None;
@@ -27,10 +40,8 @@ pub fn agreement(totals: &Totals, setup: &Setup) -> String {
     for column in totals.columns.iter().filter(|column| column.role != Role::Recorded) {
         rows.extend(row(&format!("compared here: {}", label(totals, column)), column.agreement.wakeups.sum()));
     }
-    let mut out = section(TITLE) + &columns(2, &[Align::Left, Align::Right, Align::Right, Align::Right], &rows);
-    let mut sentence = |key: &str, text: String| {
-        out += &columns(2, &[Align::Left, Align::Wrap], &[vec![key.to_owned(), text]]);
-    };
+    let mut sentences = Vec::new();
+    let mut sentence = |key: &str, text: String| sentences.push([key.to_owned(), text]);
     let compared = compared_here(totals);
     match setup.recorded.as_ref().filter(|recorded| !recorded.exact) {
         Some(recorded) => sentence("no fidelity", format!("{}; compared here are {compared}", recorded.why)),
@@ -38,13 +49,13 @@ pub fn agreement(totals: &Totals, setup: &Setup) -> String {
         None => {}
     }
     if let Some(number) = example {
-        out += &indented(2, &format!("first disagreement with all inputs known: #{number}"));
+        sentence("", format!("first disagreement with all inputs known: #{number}"));
     }
     let untold = totals.choice_unknown.sum();
     if untold > 0 {
-        out += &indented(2, &format!("the choice is not recorded for {}", counted(untold, "decision", "decisions")));
+        sentence("", format!("the choice is not recorded for {}", counted(untold, "decision", "decisions")));
     }
-    out
+    (rows, sentences)
 }
 
 fn row(name: &str, share: Share) -> Option<Vec<String>> {

@@ -24,7 +24,7 @@ pub struct Names {
 
 impl Names {
     /// The same, where a compared implementation of the recorded release is told apart from that kernel's model.
-    fn told_apart(&self) -> Self {
+    pub(super) fn told_apart(&self) -> Self {
         let is_recorded = |spec: &String| self.columns.iter().any(|(own, role)| *role == Role::Recorded && own == spec);
         let name = |(spec, role): &(String, Role)| match role {
             Role::Baseline | Role::Patched if is_recorded(spec) => (format!("{spec}{FREE}"), *role),
@@ -61,6 +61,12 @@ pub fn explain(file: &str, explained: &Explained, names: &Names, setup: &Setup, 
 }
 
 fn question(explained: &Explained, setup: &Setup) -> String {
+    let rows: Vec<Vec<String>> = question_rows(explained, setup).into_iter().map(Vec::from).collect();
+    columns(2, &[Align::Left, Align::Wrap], &rows)
+}
+
+/// Who woke whom, when and where, each with its key.
+pub(super) fn question_rows(explained: &Explained, setup: &Setup) -> [[String; 2]; 4] {
     let recorded = &explained.row.recorded;
     let wakeup = &recorded.wakeup;
     let task = explained.state.tasks.0.get(wakeup.p.index());
@@ -90,8 +96,7 @@ fn question(explained: &Explained, setup: &Setup) -> String {
         ("waker", format!("{} ({}) on CPU {}", recorded.waker_comm, recorded.waker_pid, wakeup.this_cpu)),
         ("topology", format!("{}; {}", setup.topology, setup.topology_source)),
     ];
-    let rows: Vec<Vec<String>> = rows.into_iter().map(|(key, value)| vec![key.to_owned(), value]).collect();
-    columns(2, &[Align::Left, Align::Wrap], &rows)
+    rows.map(|(key, value)| [key.to_owned(), value])
 }
 
 fn yes_no(holds: bool) -> &'static str {
@@ -114,11 +119,11 @@ fn how_known(known: Provenance, inputs: Inputs) -> &'static str {
 }
 
 /// Letters of the implementations in the picture.
-fn letter(at: usize) -> char {
+pub(super) fn letter(at: usize) -> char {
     (b'a'..=b'o').nth(at).map_or('?', char::from)
 }
 
-fn marks(row: &Row) -> Vec<(Cpu, char)> {
+pub(super) fn marks(row: &Row) -> Vec<(Cpu, char)> {
     let wakeup = &row.recorded.wakeup;
     let mut marks = vec![(wakeup.prev_cpu, 'p'), (wakeup.this_cpu, 'w')];
     marks.extend(row.decisions.iter().enumerate().map(|(at, decision)| (decision.class_cpu, letter(at))));
@@ -126,7 +131,7 @@ fn marks(row: &Row) -> Vec<(Cpu, char)> {
     marks
 }
 
-fn mark_legend(names: &Names) -> Vec<String> {
+pub(super) fn mark_legend(names: &Names) -> Vec<String> {
     let mut parts = vec!["p prev_cpu".to_owned(), "w the waking CPU".to_owned()];
     parts.extend(names.columns.iter().enumerate().map(|(at, (spec, _))| format!("{} {spec}", letter(at))));
     parts.push("* the recorded choice".to_owned());
@@ -157,7 +162,8 @@ fn fixed_width(rows: &[Vec<String>]) -> usize {
     2 + (0..5).filter_map(widest).map(|width| width + 2).sum::<usize>()
 }
 
-fn decisions(row: &Row, names: &Names, setup: &Setup) -> String {
+/// What each chose; the first row is the head.
+pub(super) fn decision_rows(row: &Row, names: &Names, setup: &Setup) -> Vec<Vec<String>> {
     let mut rows = vec![["", "", "CPU", "return", "looked at", "leaned on"].map(str::to_owned).to_vec()];
     let decided = row.decisions.iter().zip(&row.wrong).zip(&names.columns).enumerate();
     for (at, ((decision, &wrong), (spec, role))) in decided {
@@ -184,6 +190,11 @@ fn decisions(row: &Row, names: &Names, setup: &Setup) -> String {
         (class, last) => class.or(last).map_or_else(|| "not told".to_owned(), |cpu| cpu.to_string()),
     };
     rows.push(vec!["*".to_owned(), "recorded choice".to_owned(), choice]);
+    rows
+}
+
+fn decisions(row: &Row, names: &Names, setup: &Setup) -> String {
+    let mut rows = decision_rows(row, names, setup);
     let align = [Align::Left, Align::Left, Align::Left, Align::Left, Align::Right, Align::Wrap];
     let mut out = if fixed_width(&rows) + LEANED_ON_MIN <= WIDTH {
         columns(2, &align, &rows)
@@ -194,20 +205,27 @@ fn decisions(row: &Row, names: &Names, setup: &Setup) -> String {
         let lines = leaned.iter().enumerate().map(|(at, text)| vec![format!("{} leaned on", letter(at)), text.clone()]);
         columns(2, &align[..5], &rows) + &columns(2, &[Align::Left, Align::Wrap], &lines.collect::<Vec<_>>())
     };
+    decision_notes(row, names, setup).iter().for_each(|note| out += &indented(2, note));
+    out
+}
+
+/// What the table of decisions does not say.
+pub(super) fn decision_notes(row: &Row, names: &Names, setup: &Setup) -> Vec<String> {
+    let mut notes = Vec::new();
     if setup.facts > 0 && names.columns.iter().any(|(spec, _)| spec.ends_with(FREE)) {
-        out += "  (free): keeps hidden state of its own; (recorded kernel): follows the probes\n";
+        notes.push("(free): keeps hidden state of its own; (recorded kernel): follows the probes".to_owned());
     }
     let patched = names.columns.iter().filter(|(_, role)| *role == Role::Patched);
     for ((spec, _), verdict) in patched.zip(&row.verdicts) {
-        out += &indented(2, &format!("{spec}: {}", verdict_text(verdict)));
+        notes.push(format!("{spec}: {}", verdict_text(verdict)));
     }
     if row.insensitive.contains(Inputs::SYNC) {
-        out += "  sync or not, every implementation decides the same\n";
+        notes.push("sync or not, every implementation decides the same".to_owned());
     }
     if row.insensitive.contains(Inputs::WAKEE_FLIPS) {
-        out += "  wake_wide() or not, every implementation decides the same\n";
+        notes.push("wake_wide() or not, every implementation decides the same".to_owned());
     }
-    out
+    notes
 }
 
 fn leaned_on(leaned_on: Provenance) -> String {
@@ -220,7 +238,7 @@ fn leaned_on(leaned_on: Provenance) -> String {
     }
 }
 
-fn verdict_text(verdict: &Verdict) -> String {
+pub(super) fn verdict_text(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Agree { same_exit: true, .. } => "agrees with the baseline".to_owned(),
         Verdict::Agree { same_exit: false, .. } => "agrees with the baseline, by another return".to_owned(),

@@ -40,7 +40,8 @@ pub fn label(totals: &Totals, column: &Column) -> String {
     }
 }
 
-fn affinity(totals: &Totals) -> String {
+/// How far the wakees' affinities are known.
+pub(super) fn affinity(totals: &Totals) -> String {
     let of =
         |class: Class| -> u64 { totals.affinity.kinds().iter().filter_map(|(_, counts)| counts.get(&class)).sum() };
     let (known, assumed, unknown) = (of(Class::Known), of(Class::Assumed), of(Class::Unknown));

@@ -63,6 +63,12 @@ fn line(out: &mut String, text: &str) {
 }
 
 fn head(outcome: &Outcome) -> String {
+    let rows: Vec<Vec<String>> = head_rows(outcome).into_iter().map(Vec::from).collect();
+    columns(2, &[Align::Left, Align::Wrap], &rows)
+}
+
+/// What makes a replay reproducible, each with its key; a row without a key goes on with the one before it.
+pub(super) fn head_rows(outcome: &Outcome) -> Vec<[String; 2]> {
     let Outcome { recording, setup, totals } = outcome;
     let span = recording.last_ns.saturating_sub(recording.first_ns);
     let mut rows: Vec<[String; 2]> = Vec::new();
@@ -103,8 +109,7 @@ fn head(outcome: &Outcome) -> String {
         row(key, format!("{class}: {list}"));
     }
     recording.notes.iter().for_each(|note| row("note", note.clone()));
-    let rows: Vec<Vec<String>> = rows.into_iter().map(Vec::from).collect();
-    columns(2, &[Align::Left, Align::Wrap], &rows)
+    rows
 }
 
 fn mode(setup: &Setup) -> String {
@@ -163,6 +168,11 @@ fn totals(totals: &Totals, setup: &Setup, files: &[&str]) -> String {
 }
 
 fn decisions(totals: &Totals) -> String {
+    section("decisions") + &columns(2, &[Align::Left, Align::Right, Align::Right], &decision_rows(totals))
+}
+
+/// Decisions, and wakings that led to none.
+pub(super) fn decision_rows(totals: &Totals) -> Vec<Vec<String>> {
     let wakings = totals.decisions.wakeups + totals.not_selected_sum();
     let mut rows = vec![vec!["wakings".to_owned(), count(wakings), String::new()]];
     let mut row = |name: &str, n: u64, of: u64| rows.push(vec![name.to_owned(), count(n), percent(n, of)]);
@@ -183,10 +193,23 @@ fn decisions(totals: &Totals) -> String {
     for (name, n) in insensitive.into_iter().filter(|&(_, n)| n > 0) {
         rows.push(vec![name.to_owned(), count(n), percent(n, totals.decisions.sum())]);
     }
-    section("decisions") + &columns(2, &[Align::Left, Align::Right, Align::Right], &rows)
+    rows
 }
 
 fn comparison(totals: &Totals, comparison: &Comparison, setup: &Setup, files: &[&str]) -> String {
+    let rows = verdict_rows(comparison);
+    let mut align = vec![Align::Left];
+    align.resize(rows[0].len(), Align::Right);
+    let mut out = section(&format!("{} -> {}", setup.baseline, comparison.patched));
+    out += &columns(2, &align, &rows);
+    out += &groups(comparison, files);
+    out += &comms(comparison);
+    out += &counters(totals, comparison, setup);
+    out
+}
+
+/// Verdicts by kind of decision, each with its share; the first row is the head.
+pub(super) fn verdict_rows(comparison: &Comparison) -> Vec<Vec<String>> {
     let verdicts = comparison.verdicts.named();
     let shown: Vec<_> =
         verdicts.iter().filter(|(name, tally)| *name == "wakeups" || tally.compared() + tally.unknown > 0).collect();
@@ -210,22 +233,14 @@ fn comparison(totals: &Totals, comparison: &Comparison, setup: &Setup, files: &[
     row("  wrong: outside of cpus_ptr", &|tally| tally.wrong, true, false);
     row("no verdict: unknown inputs", &|tally| tally.unknown, true, true);
     row("  placeholders gave another CPU", &|tally| tally.unknown_differs, true, false);
-    let mut align = vec![Align::Left];
-    align.extend(std::iter::repeat_n(Align::Right, 2 * shown.len()));
-    let mut out = section(&format!("{} -> {}", setup.baseline, comparison.patched));
-    out += &columns(2, &align, &rows);
-    out += &groups(comparison, files);
-    out += &comms(comparison);
-    out += &counters(totals, comparison, setup);
-    out
+    rows
 }
 
 fn groups(comparison: &Comparison, files: &[&str]) -> String {
     if comparison.groups.is_empty() {
         return "\n  no differences\n".to_owned();
     }
-    let mut sorted: Vec<&Group> = comparison.groups.iter().collect();
-    sorted.sort_by_key(|group| (std::cmp::Reverse(group.count.sum()), group.baseline, group.patched));
+    let sorted = largest_first(comparison);
     let mut rows = vec![["count", "by return", "kinds", "first"].map(str::to_owned).to_vec()];
     for group in sorted.iter().take(GROUPS_LISTED) {
         let first = match group.example_file.and_then(|at| files.get(at)) {
@@ -250,8 +265,15 @@ fn groups(comparison: &Comparison, files: &[&str]) -> String {
     out
 }
 
+/// The groups of differences, the largest first.
+pub(super) fn largest_first(comparison: &Comparison) -> Vec<&Group> {
+    let mut sorted: Vec<&Group> = comparison.groups.iter().collect();
+    sorted.sort_by_key(|group| (std::cmp::Reverse(group.count.sum()), group.baseline, group.patched));
+    sorted
+}
+
 /// `other core 12, same core 3; idle->busy 4; WRONG 1`, the count left out where it is all.
-fn kinds(group: &Group) -> String {
+pub(super) fn kinds(group: &Group) -> String {
     let all = group.count.sum();
     let item = |name: &str, n: u64| if n == all { name.to_owned() } else { format!("{name} {}", count(n)) };
     let list = |items: Vec<String>| if items.is_empty() { None } else { Some(items.join(", ")) };
@@ -309,8 +331,26 @@ fn comms(comparison: &Comparison) -> String {
 }
 
 fn counters(totals: &Totals, comparison: &Comparison, setup: &Setup) -> String {
+    let rows = counter_rows(totals, comparison, setup);
+    let Some(head) = rows.first() else { return String::new() };
+    let mut align = vec![Align::Left];
+    align.resize(head.len(), Align::Right);
+    let mut out = format!("\n{}", columns(2, &align, &rows));
+    if setup.recent_miss == RecentMiss::Of2021 {
+        out += "  Recent Used Miss as in 2021: also where it does not share cache\n";
+    }
+    if let Some(counted) = &setup.schedstat {
+        let note =
+            format!("schedstat: {}; from before the recording to after it, nothing filtered", printable(&counted.name));
+        out += &columns(2, &[Align::Wrap], &[vec![note]]);
+    }
+    out
+}
+
+/// Counters of both sides; the first row is the head. Empty where a side is missing.
+pub(super) fn counter_rows(totals: &Totals, comparison: &Comparison, setup: &Setup) -> Vec<Vec<String>> {
     let patched = totals.patched().find(|column| column.spec == comparison.patched);
-    let (Some(baseline), Some(patched)) = (totals.baseline(), patched) else { return String::new() };
+    let (Some(baseline), Some(patched)) = (totals.baseline(), patched) else { return Vec::new() };
     let mut rows = vec![["SIS counters, modelled", "baseline", "patched", "change"].map(str::to_owned).to_vec()];
     let machine = setup.schedstat.as_ref().map(|counted| counted.raw.rows());
     rows[0].extend(machine.map(|_| "schedstat".to_owned()));
@@ -343,18 +383,7 @@ fn counters(totals: &Totals, comparison: &Comparison, setup: &Setup) -> String {
     if unknown(baseline) + unknown(patched) > 0 {
         row("wakeups, unknown inputs", Value::Count(unknown(baseline)), Value::Count(unknown(patched)));
     }
-    let mut align = vec![Align::Left];
-    align.extend(std::iter::repeat_n(Align::Right, rows[0].len() - 1));
-    let mut out = format!("\n{}", columns(2, &align, &rows));
-    if setup.recent_miss == RecentMiss::Of2021 {
-        out += "  Recent Used Miss as in 2021: also where it does not share cache\n";
-    }
-    if let Some(counted) = &setup.schedstat {
-        let note =
-            format!("schedstat: {}; from before the recording to after it, nothing filtered", printable(&counted.name));
-        out += &columns(2, &[Align::Wrap], &[vec![note]]);
-    }
-    out
+    rows
 }
 
 /// A wakeup worth an `explain`: a wrong one, else of the largest group.

@@ -123,7 +123,7 @@ pub fn side_by_side(left: &[Line], right: &[Line], width: usize) -> String {
     let column = width.saturating_sub(3) / 2;
     let mut out = String::new();
     let mut first = true;
-    let mut row = |left: Option<&Line>, right: Option<&Line>, same: bool| {
+    for Pair { left, right, same } in aligned(left, right) {
         let wrapped = |line: Option<&Line>| line.map(|line| line.wrapped(column)).unwrap_or_default();
         let (left, right) = (wrapped(left), wrapped(right));
         for at in 0..left.len().max(right.len()) {
@@ -139,16 +139,32 @@ pub fn side_by_side(left: &[Line], right: &[Line], width: usize) -> String {
             out.push('\n');
         }
         first &= same;
-    };
+    }
+    out
+}
+
+/// Lines of two walks that belong together.
+pub(super) struct Pair<'a> {
+    /// Of the first walk.
+    pub left: Option<&'a Line>,
+    /// Of the second one.
+    pub right: Option<&'a Line>,
+    /// Whether they say the same.
+    pub same: bool,
+}
+
+/// Two walks beside each other, lines that are in both in the same row.
+pub(super) fn aligned<'a>(left: &'a [Line], right: &'a [Line]) -> Vec<Pair<'a>> {
     let texts = |lines: &'_ [Line]| lines.iter().map(|line| line.text.clone()).collect::<Vec<_>>();
+    let mut pairs = Vec::new();
     for op in capture_diff_slices(Algorithm::Myers, &texts(left), &texts(right)) {
         let (old, new) = (&left[op.old_range()], &right[op.new_range()]);
         let same = matches!(op, DiffOp::Equal { .. });
         for at in 0..old.len().max(new.len()) {
-            row(old.get(at), new.get(at), same);
+            pairs.push(Pair { left: old.get(at), right: new.get(at), same });
         }
     }
-    out
+    pairs
 }
 
 /// `line` in parts of at most `width` characters, broken at spaces where there are any, indented as the line is.
