@@ -11,6 +11,7 @@ pub mod compare;
 pub mod counters;
 pub mod cpumask;
 pub mod cut;
+pub mod export;
 pub mod fair;
 pub mod fidelity;
 pub mod funcgraph;

@@ -27,6 +27,7 @@ const ORDER: &[&str] = &[
     "replay",
     "scan_cost",
     "bins",
+    "export",
     "info",
     "cut",
     "fidelity",

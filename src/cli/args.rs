@@ -8,9 +8,12 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use crate::cli::fidelity::{self, FidelityArgs};
 use crate::cli::funcgraph_args::{FUNCGRAPH_EXAMPLES, FuncgraphArgs};
 use crate::cli::fuzz_args::{BUGS_EXAMPLES, FUZZ_EXAMPLES, FuzzArgs, REPRO_EXAMPLES, ReproArgs};
+use crate::cli::merge::{MERGE_EXAMPLES, MergeArgs};
 use crate::cli::record::{self, RecordArgs};
 use crate::cli::trees::{TREE_EXAMPLES, TreeArgs, TreeCommand};
-use crate::cli::values::{FailOn, TraceTime, parse_cpus, parse_glob, parse_hz, parse_pid, parse_scan_cost, parse_spec};
+use crate::cli::values::{
+    FailOn, Shard, TraceTime, parse_cpus, parse_glob, parse_hz, parse_pid, parse_scan_cost, parse_shard, parse_spec,
+};
 use crate::cpumask::Cpumask;
 use crate::fair::Spec;
 use crate::replay::setup::SCAN_COST_NS;
@@ -37,6 +40,9 @@ pub enum Command {
     /// Replay recordings through implementations and compare their decisions.
     #[command(after_help = REPLAY_EXAMPLES)]
     Replay(Box<ReplayArgs>),
+    /// Add up JSON reports of replays, such as those of shards.
+    #[command(after_help = MERGE_EXAMPLES)]
+    Merge(MergeArgs),
     /// Show one wakeup: the machine, each walk step by step, side by side.
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(Box<ExplainArgs>),
@@ -96,9 +102,7 @@ const REPLAY_EXAMPLES: &str = "Examples:
       v5.11 against v5.11+mel-v2, and the model of the recorded kernel against what it chose
   sisdiff replay trace.dat --baseline v6.1 --patched v6.1:NO_SIS_UTIL --topology topology.tar.gz
   sisdiff replay trace.dat --affinity soft.toml --baseline v5.2 --patched v5.2+soft-affinity
-  sisdiff replay day1.dat day2.dat --comm 'nginx*' --since +10 --until +20
-  sisdiff replay trace.dat --format html -o report.html
-      tables, pictures, and differences explained one by one, in one file
+  sisdiff replay day1.dat day2.dat --comm 'nginx*' --since +10 --until +20 --format html -o report.html
   sisdiff replay trace.dat --fail-on wrong --quiet
       for scripts: exit 1 if a patched implementation leaves the affinity mask
   sisdiff replay trace.dat --decisions - --quiet | jq 'select(.verdicts[].verdict==\"diverge\")'";
@@ -275,7 +279,9 @@ pub struct OutputArgs {
     /// Format of the report.
     #[arg(long, value_enum, default_value_t = ReplayFormat::Text)]
     pub format: ReplayFormat,
-    /// Write the report to a file instead of stdout, which is -; an old file stays as it is if the replay fails.
+    /// Write the report to a file instead of stdout, which is -.
+    ///
+    /// An old file stays as it is if the replay fails. Of --format parquet and several recordings a folder.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     /// Write one JSON line for each decision; - is stdout (then give -o or --quiet, too).
@@ -284,6 +290,9 @@ pub struct OutputArgs {
     /// Exit with 1 on any difference, on a wrong decision of a patched implementation, or on more than N% differences.
     #[arg(long, value_name = "any|wrong|N%")]
     pub fail_on: Option<FailOn>,
+    /// Replay only part K of N of the recordings, sorted by name; `sisdiff merge` adds up the JSON reports of all parts.
+    #[arg(long, hide_short_help = true, value_name = "K/N", value_parser = parse_shard)]
+    pub shard: Option<Shard>,
     /// No report on stdout and no progress bar: exit code, --decisions, -o and errors only.
     #[arg(short, long)]
     pub quiet: bool,
@@ -319,6 +328,11 @@ pub enum ReplayFormat {
     Json,
     /// One self-contained page with pictures: docs/html-report.md.
     Html,
+    /// A trace for ui.perfetto.dev: what ran, and each implementation's placements (one recording).
+    Perfetto,
+    /// A row for each decision and implementation: docs/queries.md; of several recordings into a folder.
+    #[cfg(feature = "parquet")]
+    Parquet,
 }
 
 /// `sisdiff explain`.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `sisdiff funcgraph` carried out.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::cli::args::Format;
-use crate::cli::funcgraph_args::{FuncgraphArgs, MiddleArg};
+use crate::cli::funcgraph_args::{FuncgraphArgs, FuncgraphFormat, MiddleArg};
 use crate::cli::machine;
 use crate::cli::output::{Trouble, print};
 use crate::cli::plan;
@@ -18,7 +18,9 @@ use crate::funcgraph::keep::OnName;
 use crate::funcgraph::{
     Analysis, FuncgraphError, Input, Keep, Middle, Moment, Part, Plan, Reading, Resampling, Set, analyse, read,
 };
+use crate::histogram::Histogram;
 use crate::report::funcgraph::{scan_cost as scan_cost_text, text};
+use crate::report::html::funcgraph::{self as html, Durations};
 use crate::report::shell::printable;
 use crate::scan_cost::{FUNCTION, ScanCost, scan_cost};
 
@@ -49,8 +51,9 @@ pub fn funcgraph(args: &FuncgraphArgs) -> Result<(), Trouble> {
     let analysis = analyse(&sets, &reckoning(args, &sets)?);
     let scan_costs = if args.fit { scan_costs(args, &files)? } else { Vec::new() };
     let report = match args.format {
-        Format::Text => text(&analysis) + &scan_costs.iter().map(scan_cost_text).collect::<String>(),
-        Format::Json => {
+        FuncgraphFormat::Text => text(&analysis) + &scan_costs.iter().map(scan_cost_text).collect::<String>(),
+        FuncgraphFormat::Html => html::report(&analysis, &durations(&sets), &scan_costs),
+        FuncgraphFormat::Json => {
             let sisdiff = env!("CARGO_PKG_VERSION");
             let document = Document { schema: SCHEMA, sisdiff, analysis: &analysis, scan_costs };
             serde_json::to_string_pretty(&document).map_err(|error| Trouble::Usage(error.to_string()))? + "\n"
@@ -64,6 +67,22 @@ pub fn funcgraph(args: &FuncgraphArgs) -> Result<(), Trouble> {
         }
         _ => print(&report),
     }
+}
+
+/// Durations by function and set.
+fn durations(sets: &[Set]) -> Vec<Durations> {
+    let names: BTreeSet<&String> = sets.iter().flat_map(|set| set.part.sample.functions.keys()).collect();
+    let histogram = |set: &Set, name: &str| {
+        let mut histogram = Histogram::default();
+        let calls = set.part.sample.functions.get(name).map(|of| of.durations_ns.as_slice()).unwrap_or_default();
+        calls.iter().for_each(|&ns| histogram.add(ns));
+        histogram
+    };
+    let of = |name: &String| Durations {
+        function: name.clone(),
+        by_set: sets.iter().map(|set| histogram(set, name)).collect(),
+    };
+    names.into_iter().map(of).collect()
 }
 
 /// The costs of scanning, of each recording that tells.

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use crate::cli::args::Format;
 use crate::cli::values::{TraceTime, parse_cpus, parse_glob, parse_measured, parse_pid};
 use crate::cpumask::Cpumask;
 use crate::funcgraph::Operation;
@@ -76,11 +75,22 @@ pub struct FuncgraphArgs {
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, help_heading = CALLS)]
     pub until: Option<TraceTime>,
     /// Format of the report.
-    #[arg(long, value_enum, default_value_t = Format::Text, help_heading = "Output")]
-    pub format: Format,
+    #[arg(long, value_enum, default_value_t = FuncgraphFormat::Text, help_heading = "Output")]
+    pub format: FuncgraphFormat,
     /// Write the report to a file instead of stdout, which is -.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub output: Option<PathBuf>,
+}
+
+/// Formats of the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FuncgraphFormat {
+    /// For people.
+    Text,
+    /// For programs: docs/funcgraph.schema.json.
+    Json,
+    /// One self-contained page with the distribution of each function's durations.
+    Html,
 }
 
 /// Which figure stands for many calls.

@@ -12,11 +12,13 @@ mod fuzz_args;
 mod info;
 mod machine;
 mod man;
+pub mod merge;
 pub mod output;
 pub mod plan;
 mod progress;
 pub mod record;
 pub mod replay;
+mod replay_export;
 mod replay_html;
 pub mod sink;
 pub mod trees;
@@ -74,6 +76,7 @@ fn run(command: Command) -> Result<ExitCode, Trouble> {
             machine::read(&mut plan.options.topology)?;
             return replay::replay(&plan);
         }
+        Command::Merge(args) => merge::merge(&args)?,
         Command::Explain(args) => {
             let mut plan = ExplainPlan::new(*args)?;
             machine::read(&mut plan.options.topology)?;

@@ -13,6 +13,7 @@ use crate::cli::args::{
 use crate::cli::counters;
 use crate::cli::machine;
 use crate::cli::output::Trouble;
+use crate::cli::replay_export;
 use crate::cli::sink;
 use crate::cli::trees::{self, TreeArgs};
 use crate::cli::values::{FailOn, TraceTime};
@@ -140,7 +141,11 @@ impl ReplayPlan {
     ///
     /// # Errors
     /// [`Trouble::Usage`].
-    pub fn new(args: ReplayArgs) -> Result<Self, Trouble> {
+    pub fn new(mut args: ReplayArgs) -> Result<Self, Trouble> {
+        if let Some(shard) = args.output.shard {
+            args.files = shard.pick(args.files);
+        }
+        replay_export::check(&args)?;
         let decisions = args.output.decisions;
         if decisions.as_deref().is_some_and(sink::is_stdout) && args.output.output.is_none() && !args.output.quiet {
             return Err(Trouble::Usage(

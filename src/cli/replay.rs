@@ -10,6 +10,7 @@ use crate::cli::args::ReplayFormat;
 use crate::cli::output::{Trouble, print};
 use crate::cli::plan::{ExplainPlan, ReplayPlan};
 use crate::cli::progress::Bars;
+use crate::cli::replay_export;
 use crate::cli::replay_html;
 use crate::cli::sink::{Patient, Sink};
 use crate::cli::trees;
@@ -32,8 +33,15 @@ pub const DEFAULT_WIDTH: usize = 100;
 /// # Errors
 /// Whatever keeps a recording from being replayed or the report from being written.
 pub fn replay(plan: &ReplayPlan) -> Result<ExitCode, Trouble> {
+    if plan.files.is_empty() && plan.format != ReplayFormat::Json {
+        anstream::eprintln!("sisdiff: no recording is in this shard");
+        return Ok(ExitCode::SUCCESS);
+    }
     // Opened first: what cannot be written is told before the work, not after it.
     let mut decisions = plan.decisions.as_deref().map(Sink::open).transpose()?;
+    if replay_export::is_export(plan.format) {
+        return exported(plan, decisions);
+    }
     let output = plan.output.as_deref().map(Sink::open).transpose()?;
     let (outcomes, bins) = run_all(plan, decisions.as_mut())?;
     warn(&outcomes);
@@ -45,6 +53,21 @@ pub fn replay(plan: &ReplayPlan) -> Result<ExitCode, Trouble> {
         Err(Trouble::BrokenPipe) => Ok(code),
         written => written.map(|()| code),
     }
+}
+
+/// The same, where every decision is written as it comes.
+fn exported(plan: &ReplayPlan, mut decisions: Option<Sink>) -> Result<ExitCode, Trouble> {
+    let written =
+        with_job(plan, |job| with_sink(plan, decisions.as_mut(), |to| Ok(replay_export::write(plan, job, to))));
+    let outcomes = match written? {
+        Err(Trouble::BrokenPipe) => return Ok(ExitCode::SUCCESS),
+        written => written?,
+    };
+    warn(&outcomes);
+    trees::write_coverage(&plan.trees, plan.options.entrants())?;
+    let code = verdict(&outcomes, plan);
+    decisions.map_or(Ok(()), Sink::finish)?;
+    Ok(code)
 }
 
 /// Rules of a side file that matched in no recording: likely a mistake in it.
@@ -60,29 +83,41 @@ fn warn(outcomes: &[Outcome]) {
 }
 
 fn run_all(plan: &ReplayPlan, decisions: Option<&mut Sink>) -> Result<(Vec<Outcome>, Vec<Bins>), Trouble> {
+    let (files, threads, line) = (&plan.files, plan.threads, decisions::line);
+    let seen = with_job(plan, |job| {
+        with_sink(plan, decisions, |to| match plan.format {
+            ReplayFormat::Json | ReplayFormat::Html => {
+                let seen = run::observe(files, job, threads, line, to, |_| Ok(Collector::default()))?;
+                Ok(seen.into_iter().map(collected).unzip())
+            }
+            _ => Ok((run::replay(files, job, threads, line, to)?, Vec::new())),
+        })
+    });
+    Ok(seen?)
+}
+
+/// What to do with each recording, with bars while it is done.
+fn with_job<T>(plan: &ReplayPlan, act: impl FnOnce(&Job<'_>) -> T) -> T {
     let bars = Bars::new(plan.quiet);
     let filter = |first_ns| plan.filter.of(first_ns);
     let job = Job { options: &plan.options, filter: &filter, filters: &plan.filter.given, progress: &bars };
-    let (files, threads, line) = (&plan.files, plan.threads, decisions::line);
-    let go = |to: Option<(&str, &mut (dyn Write + Send))>| match plan.format {
-        ReplayFormat::Text => Ok((run::replay(files, &job, threads, line, to)?, Vec::new())),
-        ReplayFormat::Json | ReplayFormat::Html => {
-            let seen = run::observe(files, &job, threads, line, to, |_| Ok(Collector::default()))?;
-            Ok(seen.into_iter().map(collected).unzip())
-        }
-    };
-    let outcomes = match decisions {
-        None => go(None),
-        Some(sink) => {
-            let name = sink.name();
-            match plan.fail_on {
-                None => go(Some((&name, sink))),
-                Some(_) => go(Some((&name, &mut Patient::new(sink)))),
-            }
-        }
-    };
+    let done = act(&job);
     bars.finish();
-    outcomes.map_err(|error: ReplayError| error.into())
+    done
+}
+
+/// With where decisions go; where an exit code is wanted all the same, nobody needs to read them to the end.
+fn with_sink<T>(
+    plan: &ReplayPlan,
+    decisions: Option<&mut Sink>,
+    act: impl FnOnce(Option<(&str, &mut (dyn Write + Send))>) -> Result<T, ReplayError>,
+) -> Result<T, ReplayError> {
+    let Some(sink) = decisions else { return act(None) };
+    let name = sink.name();
+    match plan.fail_on {
+        None => act(Some((&name, sink))),
+        Some(_) => act(Some((&name, &mut Patient::new(sink)))),
+    }
 }
 
 /// What bins tell that a report has, too.
@@ -97,9 +132,9 @@ fn write_report(plan: &ReplayPlan, outcomes: Vec<Outcome>, bins: &[Bins], output
         return Ok(());
     }
     let report = match plan.format {
-        ReplayFormat::Text => text_report(plan, &outcomes),
         ReplayFormat::Json => Report::new(outcomes).to_json().map_err(|error| Trouble::Usage(error.to_string()))?,
         ReplayFormat::Html => replay_html::page(plan, &outcomes, bins)?,
+        _ => text_report(plan, &outcomes),
     };
     let Some(mut sink) = output else { return print(&report) };
     if plan.output.as_deref().is_some_and(crate::cli::sink::is_stdout) {
@@ -122,6 +157,10 @@ fn text_report(plan: &ReplayPlan, outcomes: &[Outcome]) -> String {
 
 /// The exit code, and a word on stderr where there was nothing to judge by.
 fn verdict(outcomes: &[Outcome], plan: &ReplayPlan) -> ExitCode {
+    if outcomes.is_empty() {
+        // A shard without a recording.
+        return ExitCode::SUCCESS;
+    }
     let totals = sum(outcomes);
     let decisions = totals.decisions.sum();
     let compared: u64 = shares(&totals).map(|(_, compared)| compared).sum();

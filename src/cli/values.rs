@@ -2,6 +2,7 @@
 //! Values of flags that are no plain numbers.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::cpumask::Cpumask;
@@ -50,6 +51,42 @@ impl FromStr for TraceTime {
         parse_seconds(number).map(make).ok_or_else(|| {
             "expected seconds, not negative, as the trace prints them (7.421337) or +SECONDS after its start".to_owned()
         })
+    }
+}
+
+/// A part of the recordings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shard {
+    /// Which part, from 1.
+    pub part: usize,
+    /// Of how many.
+    pub of: usize,
+}
+
+impl Shard {
+    /// Its recordings: all of them sorted by name, then every `of`th from number `part` on. Every recording is in exactly
+    /// one part, in the same one in whatever order they are given.
+    pub fn pick(self, mut files: Vec<PathBuf>) -> Vec<PathBuf> {
+        files.sort();
+        files.into_iter().skip(self.part - 1).step_by(self.of).collect()
+    }
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.part, self.of)
+    }
+}
+
+/// `--shard K/N`.
+///
+/// # Errors
+/// A sentence that names what is expected.
+pub fn parse_shard(text: &str) -> Result<Shard, String> {
+    let parts = text.split_once('/').and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
+    match parts {
+        Some((part, of)) if (1..=of).contains(&part) => Ok(Shard { part, of }),
+        _ => Err("expected K/N with K from 1 to N, such as 3/16".to_owned()),
     }
 }
 
@@ -158,6 +195,23 @@ pub fn parse_ns(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_recording_is_in_one_shard_whatever_the_order() {
+        let files: Vec<PathBuf> = ["c", "a", "b", "e", "d"].map(PathBuf::from).to_vec();
+        let shards = ["1/2", "2/2"].map(|text| parse_shard(text).expect("a shard").pick(files.clone()));
+        assert_eq!(
+            shards,
+            [vec!["a", "c", "e"], vec!["b", "d"]].map(|names| names.into_iter().map(PathBuf::from).collect::<Vec<_>>())
+        );
+        let mut turned = files.clone();
+        turned.reverse();
+        assert_eq!(parse_shard("2/2").expect("a shard").pick(turned), shards[1]);
+        assert!(parse_shard("9/9").expect("a shard").pick(files).is_empty());
+        for wrong in ["0/2", "3/2", "1", "a/b", "1/0", "/"] {
+            assert!(parse_shard(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn times_are_exact() {

@@ -30,8 +30,7 @@ pub fn text(analysis: &Analysis) -> String {
 /// What scanning costs in a recording.
 pub fn scan_cost(cost: &ScanCost) -> String {
     let mut out = section(&format!("time of select_task_rq_fair() by idle checks, {}", cost.file));
-    let mut rows = vec![head(&["return", "calls", "checks", "mean", "fixed", "", "ns per check", "", "R2"])];
-    rows.extend(cost.rows.iter().map(scan_cost_cells));
+    let rows = scan_cost_rows(cost);
     use Align::{Left, Right};
     out += &columns(2, &[Left, Right, Right, Right, Right, Left, Right, Left, Right], &rows);
     let asked = format!(
@@ -43,6 +42,13 @@ pub fn scan_cost(cost: &ScanCost) -> String {
         cost.model
     );
     out + &columns(2, &[Align::Wrap], &[vec![asked]])
+}
+
+/// By return; the first row is the head.
+pub(super) fn scan_cost_rows(cost: &ScanCost) -> Vec<Vec<String>> {
+    let mut rows = vec![head(&["return", "calls", "checks", "mean", "fixed", "", "ns per check", "", "R2"])];
+    rows.extend(cost.rows.iter().map(scan_cost_cells));
+    rows
 }
 
 fn scan_cost_cells(row: &Row) -> Vec<String> {
@@ -88,23 +94,37 @@ fn set_text(set: &SetRow) -> String {
     let mut out = section(&format!("{}  {}", set.label, set.source)).trim_end().to_owned() + &title + "\n";
     let mut rows = vec![head(&["function", "calls", "median", "mean", "", "trimmed"])];
     rows.extend(set.functions.iter().map(|f| {
-        let mean = us(f.mean.value_ns);
-        vec![f.function.clone(), count(f.calls), us(f.median_ns), mean, range(&f.mean), us(f.trimmed_mean_ns)]
+        let [median, mean, range, trimmed, ..] = figures(f);
+        vec![f.function.clone(), count(f.calls), median, mean, range, trimmed]
     }));
     use Align::{Left, Right};
     out += &columns(2, &[Left, Right, Right, Right, Left, Right], &rows);
     let mut rows = vec![head(&["function", "p90", "p99", "max", "total", "self"])];
     rows.extend(set.functions.iter().map(|f| {
-        let own = if f.with_children > 0 { us(f.self_ns as f64) } else { "=".to_owned() };
-        vec![f.function.clone(), us(f.p90_ns), us(f.p99_ns), us(f.max_ns), us(f.total_ns), own]
+        let [.., p90, p99, max, total, own] = figures(f);
+        vec![f.function.clone(), p90, p99, max, total, own]
     }));
     out += "\n";
     out += &columns(2, &[Left, Right, Right, Right, Right, Right], &rows);
     out + &notes(set)
 }
 
+/// Figures of a function, us: median, mean and its interval, trimmed mean, p90, p99, longest, total, self time.
+pub(super) fn figures(f: &FunctionRow) -> [String; 9] {
+    let own = if f.with_children > 0 { us(f.self_ns as f64) } else { "=".to_owned() };
+    let [median, trimmed] = [f.median_ns, f.trimmed_mean_ns].map(us);
+    let [p90, p99, max, total] = [f.p90_ns, f.p99_ns, f.max_ns, f.total_ns].map(us);
+    [median, us(f.mean.value_ns), range(&f.mean), trimmed, p90, p99, max, total, own]
+}
+
 /// What does not fit a table.
 fn notes(set: &SetRow) -> String {
+    let rows: Vec<Vec<String>> = note_rows(set).into_iter().map(Vec::from).collect();
+    columns(2, &[Align::Left, Align::Wrap], &rows)
+}
+
+/// The same, each with its key.
+pub(super) fn note_rows(set: &SetRow) -> Vec<[String; 2]> {
     let mut rows: Vec<(String, String)> = Vec::new();
     if let Some(longest) = set.functions.iter().max_by(|a, b| a.max_ns.total_cmp(&b.max_ns)) {
         rows.push(("longest".to_owned(), longest_text(longest)));
@@ -132,8 +152,7 @@ fn notes(set: &SetRow) -> String {
     if set.overhead.is_empty() {
         rows.push(("tracer".to_owned(), "its own cost is in each duration; nothing here tells how much".to_owned()));
     }
-    let rows: Vec<Vec<String>> = rows.into_iter().map(|(key, value)| vec![key, value]).collect();
-    columns(2, &[Align::Left, Align::Wrap], &rows)
+    rows.into_iter().map(|(key, value)| [key, value]).collect()
 }
 
 fn longest_text(longest: &FunctionRow) -> String {
@@ -164,8 +183,7 @@ fn comparison_text(comparison: &ComparisonRow, by: &str) -> String {
     if functions.is_empty() {
         out += "  no function has calls in both\n";
     } else {
-        let mut rows = vec![head(&["function", baseline, set, "difference", "", "longer", "p"])];
-        rows.extend(functions.iter().map(change_cells));
+        let rows = change_rows(comparison);
         use Align::{Left, Right};
         out += &columns(2, &[Left, Right, Right, Right, Left, Right, Right], &rows);
         out += "  longer: how likely a call of the second is the longer; p: Mann-Whitney\n";
@@ -177,6 +195,12 @@ fn comparison_text(comparison: &ComparisonRow, by: &str) -> String {
         out += &columns(2, &[Align::Left, Align::Wrap], &[vec!["in one only".to_owned(), names + &more]]);
     }
     out
+}
+
+/// By function; the first row is the head.
+pub(super) fn change_rows(comparison: &ComparisonRow) -> Vec<Vec<String>> {
+    let names = ["function", &comparison.baseline, &comparison.set, "difference", "", "longer", "p"];
+    std::iter::once(head(&names)).chain(comparison.functions.iter().map(change_cells)).collect()
 }
 
 fn change_cells(row: &ChangeRow) -> Vec<String> {
@@ -194,13 +218,11 @@ fn change_cells(row: &ChangeRow) -> Vec<String> {
 
 fn operation_text(operation: &OperationRow, by: &str) -> String {
     let mut out = section(&format!("one operation = {}, by {by}", operation.operation));
-    let mut rows = vec![head(&["set", "traced", "", "difference", ""])];
-    rows.extend(operation.sets.iter().map(cost_cells));
+    let rows = cost_rows(operation);
     use Align::{Left, Right};
     out += &columns(2, &[Left, Right, Left, Right, Left], &rows);
     if operation.sets.iter().any(|row| row.measured_ns.is_some()) {
-        let mut rows = vec![head(&["set", "measured", "difference", "of that traced"])];
-        rows.extend(operation.sets.iter().map(measured_cells));
+        let rows = measured_rows(operation);
         out += "\n";
         out += &columns(2, &[Left, Right, Right, Right], &rows);
     }
@@ -210,6 +232,18 @@ fn operation_text(operation: &OperationRow, by: &str) -> String {
         }
     }
     out
+}
+
+/// What an operation costs, by set; the first row is the head.
+pub(super) fn cost_rows(operation: &OperationRow) -> Vec<Vec<String>> {
+    let head = head(&["set", "traced", "", "difference", ""]);
+    std::iter::once(head).chain(operation.sets.iter().map(cost_cells)).collect()
+}
+
+/// What was measured of it, by set; the first row is the head.
+pub(super) fn measured_rows(operation: &OperationRow) -> Vec<Vec<String>> {
+    let head = head(&["set", "measured", "difference", "of that traced"]);
+    std::iter::once(head).chain(operation.sets.iter().map(measured_cells)).collect()
 }
 
 fn cost_cells(row: &CostRow) -> Vec<String> {

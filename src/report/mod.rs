@@ -16,6 +16,7 @@ pub mod info;
 pub mod json;
 pub mod layout;
 pub mod list;
+pub mod merged;
 pub mod picture;
 pub mod placements;
 pub mod plot;

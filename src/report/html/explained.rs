@@ -170,8 +170,13 @@ fn side_by_side(base: &str, left: &[Line], spec: &str, right: &[Line]) -> Markup
     let pairs = aligned(left, right);
     let first = pairs.iter().position(|pair| !pair.same);
     let row = |at: usize, pair: &Pair<'_>| {
+        let class = match (pair.same, first == Some(at)) {
+            (true, _) => None,
+            (false, true) => Some("d first"),
+            (false, false) => Some("d"),
+        };
         html! {
-            tr.d[!pair.same].first[first == Some(at)] { td { (line(pair.left)) } td { (line(pair.right)) } }
+            tr class=[class] { td { (line(pair.left)) } td { (line(pair.right)) } }
         }
     };
     html! {

@@ -2,6 +2,7 @@
 //! The report of a replay as one HTML file: no network, readable without scripts, every text of a recording escaped.
 
 mod explained;
+pub mod funcgraph;
 mod page;
 mod pictures;
 mod sections;
@@ -16,7 +17,7 @@ use crate::replay::totals::Totals;
 use crate::replay::{Outcome, Setup};
 
 pub use explained::Explanation;
-pub(super) use page::page;
+use page::page;
 
 /// Recordings whose own sections a report has; of further ones it has the row of the table and their part of the sum.
 pub const PARTS_MAX: usize = 8;

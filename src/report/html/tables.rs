@@ -79,12 +79,21 @@ impl Table {
         if self.rows.is_empty() {
             return html! {};
         }
+        let class = |holds: bool, name: &'static str| holds.then_some(name);
         html! {
             @if !self.id.is_empty() { (filter(&self.id, &self.caption)) }
             div.wide tabindex="0" role="region" aria-label=(self.caption) {
-                table.sortable[self.sortable] id=[(!self.id.is_empty()).then_some(&self.id)] {
-                    caption.unseen[self.is_named] { (self.caption) }
-                    thead { tr { @for (name, is_number) in &self.head { th.num[*is_number] scope="col" { (name) } } } }
+                table class=[class(self.sortable, "sortable")] id=[(!self.id.is_empty()).then_some(&self.id)] {
+                    caption class=[class(self.is_named, "unseen")] { (self.caption) }
+                    @if !self.head.is_empty() {
+                        thead {
+                            tr {
+                                @for (name, is_number) in &self.head {
+                                    th class=[class(*is_number, "num")] scope="col" { (name) }
+                                }
+                            }
+                        }
+                    }
                     tbody { @for row in &self.rows { (self::row(row)) } }
                 }
             }
@@ -104,12 +113,17 @@ pub fn filter(id: &str, what: &str) -> Markup {
 
 fn row(cells: &[Cell]) -> Markup {
     let is_part = cells.first().is_some_and(|cell| cell.content.0.starts_with("  "));
+    let class = |cell: &Cell| match (cell.is_number, cell.bar) {
+        (_, Some(_)) => Some("num bar"),
+        (true, None) => Some("num"),
+        (false, None) => None,
+    };
     html! {
-        tr.sub[is_part] {
+        tr class=[is_part.then_some("sub")] {
             @for (at, cell) in cells.iter().enumerate() {
                 @if at == 0 && !cell.is_number { th scope="row" { (cell.content) } }
                 @else {
-                    td.num[cell.is_number].bar[cell.bar.is_some()] data-v=[cell.key.as_ref()]
+                    td class=[class(cell)] data-v=[cell.key.as_ref()]
                         style=[cell.bar.map(|bar| format!("--p:{bar:.1}%"))] { (cell.content) }
                 }
             }

@@ -104,15 +104,11 @@ pub fn durations(title: &str, histograms: &[(String, &Histogram)], y_title: &str
 /// Quarters of doublings around everything from `from` to `to`, ns; no bucket of a histogram is cut by them.
 fn edges(from: u64, to: u64) -> Vec<u64> {
     let (low, high) = (from.max(4).ilog2(), to.max(4).ilog2());
-    (low..=high + 1)
-        .flat_map(|power| (4..8).map(move |quarter| (1_u64 << power.min(60)) / 4 * quarter))
-        .skip_while(|&edge| edge.saturating_mul(5) / 4 <= from)
-        .scan(false, |done, edge| {
-            let go_on = !*done;
-            *done = edge > to;
-            go_on.then_some(edge)
-        })
-        .collect()
+    let all: Vec<u64> =
+        (low..=high + 1).flat_map(|power| (4..8).map(move |quarter| (1_u64 << power.min(60)) / 4 * quarter)).collect();
+    let first = all.partition_point(|&edge| edge <= from).saturating_sub(1);
+    let last = all.partition_point(|&edge| edge <= to);
+    all[first..(last + 1).min(all.len())].to_vec()
 }
 
 /// Percent of all values for each doubling, between the edges.

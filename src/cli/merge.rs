@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `sisdiff merge`: JSON reports of replays, such as those of shards, become one.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueHint};
+
+use crate::cli::args::Format;
+use crate::cli::output::{Trouble, print};
+use crate::cli::sink::{self, Sink};
+use crate::replay::Outcome;
+use crate::report::json::{Report, SCHEMA};
+use crate::report::merged;
+
+/// Examples of `merge`.
+pub const MERGE_EXAMPLES: &str = "Examples:
+  sisdiff replay corpus/*.dat --shard 1/2 --format json -o 1.json     on one machine
+  sisdiff replay corpus/*.dat --shard 2/2 --format json -o 2.json     on another one
+  sisdiff merge 1.json 2.json
+      the sum, with quantiles of CPUs scanned and of wakeup latencies
+  sisdiff merge *.json --format json -o all.json
+      what one replay of all recordings (--shard 1/1) gives, field by field
+
+Counters are added exactly; quantiles come from histograms that are added bucket by bucket. Reports of another baseline or
+other patched implementations, and a recording that is in two of them, are refused. docs/scaling.md has job scripts.";
+
+/// `sisdiff merge`.
+#[derive(Debug, Args)]
+pub struct MergeArgs {
+    /// Reports of `sisdiff replay --format json`, or of `merge`; - is standard input.
+    #[arg(required = true, value_name = "REPORT", value_hint = ValueHint::FilePath)]
+    pub reports: Vec<PathBuf>,
+    /// Format of the report.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Write the report to a file instead of stdout, which is -.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+}
+
+/// Merges.
+///
+/// # Errors
+/// Where a report cannot be read, or does not belong to the others.
+pub fn merge(args: &MergeArgs) -> Result<(), Trouble> {
+    let inputs: Vec<(&str, PathBuf)> = args.reports.iter().map(|path| ("the report", path.clone())).collect();
+    let outputs: Vec<(&str, &Path)> = args.output.iter().map(|path| ("--output", path.as_path())).collect();
+    sink::check(&outputs, &inputs)?;
+    let output = args.output.as_deref().map(Sink::open).transpose()?;
+    let mut files: Vec<(Outcome, String)> = Vec::new();
+    for path in &args.reports {
+        let name = path.display().to_string();
+        files.extend(read(path)?.files.into_iter().map(|outcome| (outcome, name.clone())));
+    }
+    files.sort_by(|(a, _), (b, _)| Path::new(&a.recording.file).cmp(Path::new(&b.recording.file)));
+    check(&files)?;
+    let report = Report::new(files.into_iter().map(|(outcome, _)| outcome).collect());
+    let text = match args.format {
+        Format::Text => merged::text(&report),
+        Format::Json => report.to_json().map_err(|error| Trouble::Usage(error.to_string()))?,
+    };
+    let Some(mut sink) = output.filter(|_| !args.output.as_deref().is_some_and(sink::is_stdout)) else {
+        return print(&text);
+    };
+    let plain = anstream::adapter::strip_str(&text).to_string();
+    std::io::Write::write_all(&mut sink, plain.as_bytes()).map_err(|error| Trouble::write(&sink.name(), &error))?;
+    sink.finish()
+}
+
+fn read(path: &Path) -> Result<Report, Trouble> {
+    let what = path.display().to_string();
+    let bytes = if path == Path::new("-") {
+        std::io::read_to_string(std::io::stdin()).map(String::into_bytes)
+    } else {
+        std::fs::read(path)
+    };
+    let bytes = bytes.map_err(|error| Trouble::Read { what: what.clone(), reason: error.to_string() })?;
+    let wrong = |why: String| Trouble::Usage(format!("merge: {what}: {why}"));
+    // Said before anything about fields: another program's JSON, or another version.
+    let schema = serde_json::from_slice::<serde_json::Value>(&bytes)
+        .map_err(|error| wrong(format!("is no JSON ({error})")))?
+        .get("schema")
+        .and_then(|schema| schema.as_str().map(str::to_owned));
+    match schema.as_deref() {
+        Some(SCHEMA) => {}
+        Some(other) => {
+            return Err(wrong(format!("has the schema {other}; expected {SCHEMA}, of `replay --format json`")));
+        }
+        None => return Err(wrong(format!("names no schema; expected {SCHEMA}, of `replay --format json`"))),
+    }
+    serde_json::from_slice(&bytes).map_err(|error| wrong(format!("is no report ({error})")))
+}
+
+/// Refuses what cannot be added up.
+fn check(files: &[(Outcome, String)]) -> Result<(), Trouble> {
+    let Some((first, first_report)) = files.first() else { return Ok(()) };
+    let specs = |outcome: &Outcome| (outcome.setup.baseline.clone(), outcome.setup.patched.clone());
+    let named = |(baseline, patched): (String, Vec<String>)| format!("{baseline} -> {}", patched.join(", "));
+    for (outcome, report) in files {
+        if specs(outcome) != specs(first) {
+            return Err(Trouble::Usage(format!(
+                "merge: {report} compares {}, {first_report} compares {}; replay all with the same implementations",
+                named(specs(outcome)),
+                named(specs(first))
+            )));
+        }
+        if outcome.setup.filters != first.setup.filters {
+            return Err(Trouble::Usage(format!(
+                "merge: {report} and {first_report} count with other filters; replay all with the same ones"
+            )));
+        }
+    }
+    let twice = files.windows(2).find(|pair| pair[0].0.recording.file == pair[1].0.recording.file);
+    match twice {
+        Some([(outcome, one), (_, other)]) => Err(Trouble::Usage(format!(
+            "merge: {} is in {one} and in {other}; each recording once",
+            outcome.recording.file
+        ))),
+        _ => Ok(()),
+    }
+}
