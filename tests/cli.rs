@@ -68,7 +68,7 @@ impl Dir {
 #[test]
 fn help_has_examples_and_fits() {
     for command in
-        ["replay", "explain", "info", "counters", "cut", "funcgraph", "topology", "list", "completions", "man"]
+        ["replay", "merge", "explain", "info", "counters", "cut", "funcgraph", "topology", "list", "completions", "man"]
     {
         let text = fine(&[command, "--help"]);
         assert!(text.contains("Examples:") && text.contains("sisdiff"), "{text}");

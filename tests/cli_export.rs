@@ -67,7 +67,7 @@ fn what_cannot_be_written_is_told_before_the_work() {
     assert!(trouble(&["replay", SMALL, OTHER, "--format", "parquet", "-o", "x"]).contains("end its name with /"));
     assert!(trouble(&["replay", SMALL, "--format", "parquet", "-o", "-", "--decisions", "-"]).contains("--decisions"));
     let text = trouble(&["replay", SMALL, "--format", "parquet", "-o", "/nowhere/x.parquet"]);
-    assert!(text.contains("/nowhere/x.parquet") && text.contains("No such file"), "{text}");
+    assert!(text.contains("/nowhere/x.parquet") && text.contains("cannot be written"), "{text}");
     let text = trouble(&["replay", SMALL, "--format", "perfetto", "-o", "/dev/full"]);
     assert!(text.contains("/dev/full") && text.contains("No space"), "{text}");
     let text = trouble(&["replay", SMALL, "--format", "parquet", "-o", "/dev/full"]);

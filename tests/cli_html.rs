@@ -93,6 +93,23 @@ fn decisions_and_the_page_come_from_one_run() {
     assert!(fs::read_to_string(&page).expect("a page").ends_with("</html>\n"));
 }
 
+#[test]
+fn funcgraph_has_a_distribution_for_each_function() {
+    let mail = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/funcgraph/pipe.txt");
+    let [off, on] = [format!("off={mail}#3"), format!("on={mail}#1")];
+    let page = page(&["funcgraph", &off, &on, "--ops", "2*activate_task + 2*deactivate_task"]);
+    is_balanced(&page).expect("elements are balanced");
+    for function in ["activate_task", "deactivate_task"] {
+        assert!(page.contains(&format!("aria-label=\"Durations of {function}()\"")), "{function}");
+    }
+    let text = run(&["funcgraph", &off, &on]);
+    let text = String::from_utf8(text.stdout).expect("text");
+    let row = text.lines().find(|line| line.trim_start().starts_with("activate_task")).expect("a row");
+    for cell in row.split_whitespace().skip(1).take(3) {
+        assert!(page.contains(cell), "{cell} of {row}");
+    }
+}
+
 /// A text of a trace in which tasks have hostile names.
 fn hostile(dir: &Path) -> String {
     let mut text = "# tracer: nop\n#\n# entries-in-buffer/entries-written: 9/9   #P:4\n#\n".to_owned();

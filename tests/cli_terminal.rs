@@ -55,8 +55,7 @@ fn reports_fit_eighty_columns_with_aligned_numbers() {
         assert!(!rows.iter().any(|row| row.split_whitespace().any(unseparated)), "{rows:?}");
         let ends = |name: &str| {
             let line = report.lines().find(|line| line.trim_start().starts_with(name)).expect("a row");
-            let patched = line.rfind(|c: char| c.is_ascii_digit() || c == '%').expect("a number");
-            patched
+            line.rfind(|c: char| c.is_ascii_digit() || c == '%').expect("a number")
         };
         assert_eq!(ends("SIS Search Efficiency"), ends("SIS Success Rate"), "{report}");
     }

@@ -102,7 +102,7 @@ const REPLAY_EXAMPLES: &str = "Examples:
       v5.11 against v5.11+mel-v2, and the model of the recorded kernel against what it chose
   sisdiff replay trace.dat --baseline v6.1 --patched v6.1:NO_SIS_UTIL --topology topology.tar.gz
   sisdiff replay trace.dat --affinity soft.toml --baseline v5.2 --patched v5.2+soft-affinity
-  sisdiff replay day1.dat day2.dat --comm 'nginx*' --since +10 --until +20 --format html -o report.html
+  sisdiff replay day1.dat day2.dat --comm 'nginx*' --since +10 --format html -o report.html
   sisdiff replay trace.dat --fail-on wrong --quiet
       for scripts: exit 1 if a patched implementation leaves the affinity mask
   sisdiff replay trace.dat --decisions - --quiet | jq 'select(.verdicts[].verdict==\"diverge\")'";

@@ -36,8 +36,10 @@ const BUNDLE: usize = 256;
 const COUNTER_NS: u64 = 1_000_000;
 /// The track that all others are below of.
 const ROOT: u64 = 1;
+/// Reads one counter.
+type Counter = fn(&SisCounters) -> u64;
 /// Counters of an implementation.
-const COUNTERS: [(&str, fn(&SisCounters) -> u64); 6] = [
+const COUNTERS: [(&str, Counter); 6] = [
     ("SIS Search", |sis| sis.search),
     ("SIS Domain Search", |sis| sis.domain_search),
     ("SIS Scanned", |sis| sis.scanned),
