@@ -48,9 +48,10 @@ impl Endian {
     #[inline]
     pub fn uint(self, data: &[u8], at: usize, size: usize) -> Option<u64> {
         match size {
+            // Most numbers are ints.
+            4 => self.u32(data, at).map(u64::from),
             1 => data.get(at).map(|&b| u64::from(b)),
             2 => self.u16(data, at).map(u64::from),
-            4 => self.u32(data, at).map(u64::from),
             8 => self.u64(data, at),
             _ => None,
         }

@@ -68,16 +68,36 @@ pub trait EventCursor {
 pub(crate) struct Merge<'a> {
     shared: Shared<'a>,
     streams: Vec<Stream>,
-    /// Streams that have a head, the earliest first (a binary heap).
+    /// The stream whose head is the earliest. Not in the heap: events of one CPU come in runs, and as long as its next one
+    /// is earlier than the heap's first nothing has to be sorted.
+    turn: Option<Key>,
+    /// The other streams that have a head, the earliest first (a binary heap).
     heap: Vec<Key>,
-    /// The first stream's head was given and has to be moved on.
+    /// The head of `turn` was given and has to be moved on.
     given: bool,
-    last_ts: Vec<u64>,
     summary: Summary,
 }
 
-/// Time, CPU, place in `streams`.
-type Key = (u64, u32, u32);
+/// The head of a stream: time, CPU, place in `streams`, as one number, whose order is that of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key(u128);
+
+impl Key {
+    #[inline]
+    fn new(ts: u64, cpu: u32, at: u32) -> Key {
+        Key(u128::from(ts) << 64 | u128::from(cpu) << 32 | u128::from(at))
+    }
+
+    #[inline]
+    fn cpu(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    #[inline]
+    fn at(self) -> usize {
+        self.0 as u32 as usize
+    }
+}
 
 impl<'a> Merge<'a> {
     pub(crate) fn new(mut shared: Shared<'a>, mut streams: Vec<Stream>, gaps: Vec<Gap>) -> Result<Merge<'a>, Error> {
@@ -85,15 +105,15 @@ impl<'a> Merge<'a> {
         for (at, stream) in streams.iter_mut().enumerate() {
             stream.advance(&mut shared)?;
             if let Some(head) = &stream.head {
-                heap.push((head.ts(), stream.cpu, at as u32));
+                heap.push(Key::new(head.ts(), stream.cpu, at as u32));
             }
         }
         // A sorted vector is a heap.
         heap.sort_unstable();
         Ok(Merge {
-            last_ts: vec![0; streams.len()],
             shared,
             streams,
+            turn: pop(&mut heap),
             heap,
             given: false,
             summary: Summary { gaps, ..Summary::default() },
@@ -102,40 +122,55 @@ impl<'a> Merge<'a> {
 
     #[inline]
     fn move_on(&mut self) -> Result<(), Error> {
-        let Some(top) = self.heap.first_mut() else {
+        let Some(turn) = self.turn else {
             return Ok(());
         };
-        let stream = &mut self.streams[top.2 as usize];
+        let stream = &mut self.streams[turn.at()];
         stream.advance(&mut self.shared)?;
-        match &stream.head {
-            Some(head) => top.0 = head.ts(),
-            None => {
-                self.heap.swap_remove(0);
+        let Some(head) = &stream.head else {
+            self.turn = pop(&mut self.heap);
+            return Ok(());
+        };
+        let next = Key::new(head.ts(), turn.cpu(), turn.at() as u32);
+        self.turn = match self.heap.first() {
+            Some(&first) if first < next => {
+                put_in(&mut self.heap, next);
+                Some(first)
             }
-        }
-        sift_down(&mut self.heap);
+            _ => Some(next),
+        };
         Ok(())
     }
 }
 
-/// Restores the heap after its first key grew (or was replaced by the last).
-#[inline]
-fn sift_down(heap: &mut [Key]) {
+/// Takes the earliest key.
+fn pop(heap: &mut Vec<Key>) -> Option<Key> {
+    let last = heap.pop()?;
+    let Some(&first) = heap.first() else {
+        return Some(last);
+    };
+    put_in(heap, last);
+    Some(first)
+}
+
+/// Puts `key` into the place of the first, and keeps the order.
+fn put_in(heap: &mut [Key], key: Key) {
     let mut at = 0;
     loop {
         let mut child = 2 * at + 1;
         if child >= heap.len() {
-            return;
+            break;
         }
         if child + 1 < heap.len() && heap[child + 1] < heap[child] {
             child += 1;
         }
-        if heap[at] <= heap[child] {
-            return;
+        if key <= heap[child] {
+            break;
         }
-        heap.swap(at, child);
+        heap[at] = heap[child];
         at = child;
     }
+    heap[at] = key;
 }
 
 impl EventCursor for Merge<'_> {
@@ -144,24 +179,21 @@ impl EventCursor for Merge<'_> {
             self.given = false;
             self.move_on()?;
         }
-        let Some(&(_, cpu, at)) = self.heap.first() else {
+        let Some(turn) = self.turn else {
             return Ok(None);
         };
-        let at = at as usize;
-        let stream = &self.streams[at];
+        let stream = &mut self.streams[turn.at()];
         let Some(head) = stream.head else {
             return Ok(None);
         };
         self.given = true;
-        let ts = head.ts();
-        if ts < self.last_ts[at] {
-            self.summary.out_of_order += 1;
-        }
-        self.last_ts[at] = ts;
+        let (ts, cpu) = (head.ts(), turn.cpu());
+        self.summary.out_of_order += u64::from(ts < stream.given_ts);
+        stream.given_ts = ts;
         Ok(Some(match head {
-            Head::Event { ts, at, len, id } => {
+            Head::Event(slot) => {
                 self.summary.events += 1;
-                Item::Event(RawEvent { ts_ns: ts, cpu, id, data: stream.data(at, len) })
+                Item::Event(RawEvent { ts_ns: ts, cpu, id: slot.id, data: stream.data(slot) })
             }
             Head::Lost { ts, count } => {
                 self.summary.losses += 1;

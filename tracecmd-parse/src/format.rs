@@ -83,10 +83,10 @@ impl EventFormat {
                 id = Some(number);
             } else if line.starts_with("field") {
                 fields.push(Field::parse(line)?);
-            } else if let Some(value) = line.strip_prefix("print fmt:") {
+            } else if line.starts_with("print fmt:") {
                 // The print format is the last thing in the file and may hold line breaks.
-                let from = rest.find("print fmt:").map_or(0, |at| at + "print fmt:".len());
-                print_fmt = rest.get(from..).unwrap_or(value).trim().to_string();
+                let rest = rest.trim_start();
+                print_fmt = rest.strip_prefix("print fmt:").unwrap_or(rest).trim().to_string();
                 break;
             }
             rest = after;
@@ -128,30 +128,37 @@ impl Field {
         let bad = |why: &str| format!("{why} in {line:?}");
         let (_, rest) = line.split_once(':').ok_or_else(|| bad("no ':'"))?;
         let (declaration, rest) = rest.split_once(';').ok_or_else(|| bad("no ';'"))?;
-        let number = |key: &str| {
-            rest.split(';').find_map(|part| {
-                let (name, value) = part.trim().split_once(':')?;
-                (name == key).then(|| value.trim().parse::<u32>().ok())?
-            })
-        };
-        let offset = number("offset").ok_or_else(|| bad("no offset"))?;
-        let size = number("size").ok_or_else(|| bad("no size"))?;
+        let [offset, size, signed] = numbers(rest, ["offset", "size", "signed"]);
+        let offset = offset.ok_or_else(|| bad("no offset"))?;
+        let size = size.ok_or_else(|| bad("no size"))?;
         offset.checked_add(size).ok_or_else(|| bad("offset and size too large"))?;
         let (name, type_text) = split_declaration(declaration.trim());
         if name.is_empty() {
             return Err(bad("no field name"));
         }
-        let pairs = |open: char, close: char| type_text.matches(open).count() == type_text.matches(close).count();
-        if !pairs('[', ']') || !pairs('(', ')') {
+        let count = |wanted: u8| type_text.bytes().filter(|&byte| byte == wanted).count();
+        if count(b'[') != count(b']') || count(b'(') != count(b')') {
             return Err(bad("brackets that do not match"));
         }
         let kind = field_kind(&type_text, size);
-        let signed = match number("signed") {
+        let signed = match signed {
             Some(value) => value != 0,
             None => !type_text.contains("unsigned") && !type_text.contains('*'),
         };
         Ok(Field { name, type_text, offset, size, signed, kind })
     }
+}
+
+/// The numbers of those names in `offset:28; size:4; signed:1;`.
+fn numbers<const N: usize>(text: &str, names: [&str; N]) -> [Option<u32>; N] {
+    let mut found = [None; N];
+    for part in text.split(';') {
+        let Some((name, value)) = part.trim().split_once(':') else { continue };
+        if let Some(at) = names.iter().position(|&wanted| wanted == name) {
+            found[at] = found[at].or_else(|| value.trim().parse().ok());
+        }
+    }
+    found
 }
 
 /// `char comm[16]` → (`comm`, `char[16]`); `__data_loc char[] name` → (`name`, `__data_loc char[]`).
@@ -163,14 +170,16 @@ fn split_declaration(declaration: &str) -> (String, String) {
     let body = body.trim_end();
     let ident = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.' || c == '-';
     // `void (*func)(int)`: the name is inside the first parentheses.
-    if let Some((before, after)) = body.split_once("(*") {
+    if body.contains('(')
+        && let Some((before, after)) = body.split_once("(*")
+    {
         let name: String = after.trim_start().chars().take_while(|&c| ident(c)).collect();
         let tail = &after.trim_start()[name.len()..];
         return (name, format!("{before}(*{tail}{brackets}"));
     }
     let at = body.rfind(|c| !ident(c)).map_or(0, |at| at + body[at..].chars().next().map_or(1, char::len_utf8));
     let (type_part, name) = body.split_at(at);
-    (name.to_string(), format!("{}{brackets}", type_part.trim_end()))
+    (name.to_string(), [type_part.trim_end(), brackets].concat())
 }
 
 fn field_kind(type_text: &str, size: u32) -> FieldKind {

@@ -126,84 +126,83 @@ impl PageWalk {
     }
 
     /// The next event.
-    #[inline]
     pub fn next(&mut self, page: &[u8], endian: Endian) -> Step {
+        let bytes = self.committed(page);
         loop {
-            let at = self.next;
-            if at >= self.end {
-                return self.finish(at);
+            if let Some((ts, at, len)) = self.event(bytes, endian) {
+                return Step::Event { ts, at, len };
             }
-            let Some(word) = self.word(page, endian, at) else {
-                return self.broken(at, "event header reaches beyond the committed bytes");
-            };
-            let (type_len, delta) = match endian {
-                Endian::Little => (word & 31, word >> 5),
-                Endian::Big => (word >> TIME_BITS, word & ((1 << TIME_BITS) - 1)),
-            };
-            let (data, len) = match type_len {
-                1..=TYPE_DATA_MAX => (at + 4, type_len * 4),
-                0 => match self.word(page, endian, at + 4) {
-                    None => {
-                        return self.broken(at, "event length reaches beyond the committed bytes");
-                    }
-                    Some(length) if length < 4 => {
-                        return self.broken(at, "event length is less than its own word");
-                    }
-                    Some(length) => match (length - 4).checked_next_multiple_of(4) {
-                        Some(len) => (at + 8, len),
-                        None => return self.broken(at, "event length is out of range"),
-                    },
-                },
-                TYPE_PADDING if delta == 0 => {
-                    // Nothing follows on this page.
-                    self.next = self.end;
-                    return self.finish(self.end);
-                }
-                TYPE_PADDING => match self.word(page, endian, at + 4) {
-                    None => return self.broken(at, "padding reaches beyond the committed bytes"),
-                    Some(length) => match (at + 4).checked_add(length) {
-                        Some(next) if next <= self.end => {
-                            self.ts = self.ts.wrapping_add(u64::from(delta));
-                            self.next = next;
-                            continue;
-                        }
-                        _ => return self.broken(at, "padding reaches beyond the committed bytes"),
-                    },
-                },
-                time => match self.word(page, endian, at + 4) {
-                    None => {
-                        return self.broken(at, "time stamp reaches beyond the committed bytes");
-                    }
-                    Some(high) => {
-                        let value = u64::from(high) << TIME_BITS | u64::from(delta);
-                        self.ts = if time == TYPE_TIME_EXTEND {
-                            self.ts.wrapping_add(value)
-                        } else {
-                            absolute(value, self.ts)
-                        };
-                        self.next = at + 8;
-                        continue;
-                    }
-                },
-            };
-            // `at` is below the page size, which is far below the range of u32.
-            match data.checked_add(len) {
-                Some(next) if next <= self.end => {
-                    self.ts = self.ts.wrapping_add(u64::from(delta));
-                    self.next = next;
-                    return Step::Event { ts: self.ts, at: data, len };
-                }
-                _ => return self.broken(at, "event reaches beyond the committed bytes"),
+            if self.next >= self.end {
+                return self.finish(self.next);
+            }
+            if let Some(step) = self.other(bytes, endian) {
+                return step;
             }
         }
     }
 
+    /// The bytes of a page up to where its events end.
     #[inline]
-    fn word(&self, page: &[u8], endian: Endian, at: u32) -> Option<u32> {
-        if at.checked_add(4)? > self.end {
-            return None;
-        }
-        endian.u32(page, at as usize)
+    pub(crate) fn committed<'a>(&self, page: &'a [u8]) -> &'a [u8] {
+        page.get(..self.end as usize).unwrap_or(&[])
+    }
+
+    /// Time, place and length of the next event of the [committed](Self::committed) bytes, where a whole event is what comes
+    /// next; else nothing has changed.
+    #[inline]
+    pub(crate) fn event(&mut self, bytes: &[u8], endian: Endian) -> Option<(u64, u32, u32)> {
+        let at = self.next;
+        let (type_len, delta) = header(word(bytes, endian, at)?, endian);
+        let (data, len) = match type_len {
+            1..=TYPE_DATA_MAX => (at + 4, type_len * 4),
+            0 => (at + 8, long(word(bytes, endian, at + 4)?)?),
+            _ => return None,
+        };
+        let next = data.checked_add(len).filter(|&next| next <= self.end)?;
+        self.ts = self.ts.wrapping_add(u64::from(delta));
+        self.next = next;
+        Some((self.ts, data, len))
+    }
+
+    /// What comes next and is no whole event; `None`: passed over.
+    fn other(&mut self, bytes: &[u8], endian: Endian) -> Option<Step> {
+        let at = self.next;
+        let Some(first) = word(bytes, endian, at) else {
+            return Some(self.broken(at, "event header reaches beyond the committed bytes"));
+        };
+        let (type_len, delta) = header(first, endian);
+        let second = word(bytes, endian, at + 4);
+        let why = match (type_len, second) {
+            (1..=TYPE_DATA_MAX, _) => "event reaches beyond the committed bytes",
+            (0, None) => "event length reaches beyond the committed bytes",
+            (0, Some(length)) if length < 4 => "event length is less than its own word",
+            (0, Some(length)) if long(length).is_none() => "event length is out of range",
+            (0, Some(_)) => "event reaches beyond the committed bytes",
+            (TYPE_PADDING, _) if delta == 0 => {
+                // Nothing follows on this page.
+                self.next = self.end;
+                return Some(self.finish(self.end));
+            }
+            (TYPE_PADDING, second) => match second.and_then(|length| (at + 4).checked_add(length)) {
+                Some(next) if next <= self.end => {
+                    self.ts = self.ts.wrapping_add(u64::from(delta));
+                    self.next = next;
+                    return None;
+                }
+                _ => "padding reaches beyond the committed bytes",
+            },
+            (_, None) => "time stamp reaches beyond the committed bytes",
+            (time, Some(high)) => {
+                let value = u64::from(high) << TIME_BITS | u64::from(delta);
+                self.ts = match time {
+                    TYPE_TIME_EXTEND => self.ts.wrapping_add(value),
+                    _ => absolute(value, self.ts),
+                };
+                self.next = at + 8;
+                return None;
+            }
+        };
+        Some(self.broken(at, why))
     }
 
     fn finish(&mut self, at: u32) -> Step {
@@ -219,6 +218,27 @@ impl PageWalk {
         self.cut = false;
         Step::Damaged { at, why }
     }
+}
+
+/// The word at `at`, if it is inside.
+#[inline]
+fn word(bytes: &[u8], endian: Endian, at: u32) -> Option<u32> {
+    endian.u32(bytes, at as usize)
+}
+
+/// Type or length, and delta, of an event's first word.
+#[inline]
+fn header(word: u32, endian: Endian) -> (u32, u32) {
+    match endian {
+        Endian::Little => (word & 31, word >> 5),
+        Endian::Big => (word >> TIME_BITS, word & ((1 << TIME_BITS) - 1)),
+    }
+}
+
+/// Bytes of data of an event whose length word, which counts itself, is `length`.
+#[inline]
+fn long(length: u32) -> Option<u32> {
+    length.checked_sub(4)?.checked_next_multiple_of(4)
 }
 
 /// An absolute time stamp with its missing upper bits.

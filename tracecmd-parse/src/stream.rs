@@ -41,17 +41,31 @@ pub(crate) struct Shared<'a> {
     pub(crate) buffer: String,
 }
 
+/// Events that a page's walk is ahead at most: enough that a walk in turns costs little, few enough to stay in a cache.
+const AHEAD_MAX: usize = 64;
+
+/// An event in the page that is walked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Slot {
+    pub(crate) ts: u64,
+    /// Bytes from the start of the page.
+    at: u32,
+    len: u32,
+    pub(crate) id: u16,
+}
+
 /// What a stream stands at.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Head {
-    Event { ts: u64, at: u32, len: u32, id: u16 },
+    Event(Slot),
     Lost { ts: u64, count: Option<u64> },
 }
 
 impl Head {
+    #[inline]
     pub(crate) fn ts(&self) -> u64 {
         match *self {
-            Head::Event { ts, .. } | Head::Lost { ts, .. } => ts,
+            Head::Event(Slot { ts, .. }) | Head::Lost { ts, .. } => ts,
         }
     }
 }
@@ -75,6 +89,13 @@ fn over_budget() -> String {
     format!("more than {BLOCKS_BUDGET} bytes for the CPUs' buffers at once")
 }
 
+/// The type of an event of `len` bytes; `None` if it has no room for one.
+#[inline]
+fn type_of(page: &[u8], at: u32, len: u32, shared: &Shared<'_>) -> Option<u16> {
+    let id = shared.layout.endian.u16(page, at as usize + shared.type_at)?;
+    (shared.type_at + 2 <= len as usize).then_some(id)
+}
+
 /// The buffer of one CPU.
 pub(crate) struct Stream {
     pub(crate) cpu: u32,
@@ -86,9 +107,14 @@ pub(crate) struct Stream {
     /// The page in `block` that is walked.
     page: std::ops::Range<usize>,
     walk: Option<PageWalk>,
-    /// Lost events to be told before the next event.
+    /// Events that the walk has passed, and how many of them were the head.
+    ahead: Vec<Slot>,
+    taken: usize,
+    /// Time of the last event, or of the page after lost ones.
     last_ts: u64,
     pub(crate) head: Option<Head>,
+    /// Time of the last head that the cursor gave.
+    pub(crate) given_ts: u64,
 }
 
 impl Stream {
@@ -107,8 +133,11 @@ impl Stream {
             block_offset: data.offset,
             page: 0..0,
             walk: None,
+            ahead: Vec::new(),
+            taken: 0,
             last_ts: 0,
             head: None,
+            given_ts: 0,
         }
     }
 
@@ -123,16 +152,40 @@ impl Stream {
 
     /// The bytes of the event at the head.
     #[inline]
-    pub(crate) fn data(&self, at: u32, len: u32) -> &[u8] {
-        let from = self.page.start + at as usize;
+    pub(crate) fn data(&self, slot: Slot) -> &[u8] {
+        let from = self.page.start + slot.at as usize;
         // PageWalk gives places inside the page only.
-        &self.block[from..from + len as usize]
+        &self.block[from..from + slot.len as usize]
     }
 
     /// Moves the head to the next event or loss; `None` at the end.
     #[inline]
     pub(crate) fn advance(&mut self, shared: &mut Shared<'_>) -> Result<(), Error> {
+        match self.ahead.get(self.taken) {
+            Some(&slot) => {
+                self.taken += 1;
+                self.take(slot);
+                Ok(())
+            }
+            None => self.walk_on(shared),
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, slot: Slot) {
+        self.last_ts = slot.ts;
+        self.head = Some(Head::Event(slot));
+    }
+
+    /// Moves the head where no event was walked ahead.
+    fn walk_on(&mut self, shared: &mut Shared<'_>) -> Result<(), Error> {
         loop {
+            self.walk_ahead(shared);
+            if let Some(&slot) = self.ahead.first() {
+                self.taken = 1;
+                self.take(slot);
+                return Ok(());
+            }
             let Some(walk) = &mut self.walk else {
                 if !self.next_page(shared)? {
                     self.head = None;
@@ -146,26 +199,43 @@ impl Stream {
             let page = &self.block[self.page.clone()];
             match walk.next(page, shared.layout.endian) {
                 Step::Event { ts, at, len } => {
-                    let type_at = at as usize + shared.type_at;
-                    let id = match shared.layout.endian.u16(page, type_at) {
-                        Some(id) if shared.type_at + 2 <= len as usize => id,
-                        _ => {
-                            self.damaged(shared, at, "event is too short for its type");
-                            return Ok(());
-                        }
+                    let Some(id) = type_of(page, at, len, shared) else {
+                        self.damaged(shared, at, "event is too short for its type");
+                        return Ok(());
                     };
                     if len < u32::from(shared.least[usize::from(id)]) {
                         self.odd(shared, at, len, id);
                     }
                     let ts = shared.times.ns(self.cpu, ts);
-                    self.last_ts = ts;
-                    self.head = Some(Head::Event { ts, at, len, id });
+                    self.take(Slot { ts, at, len, id });
                     return Ok(());
                 }
                 Step::End => self.walk = None,
                 Step::Damaged { at, why } => {
                     self.damaged(shared, at, why);
                     return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Walks on as long as events follow that nothing is to be said about. What is noted must be noted when it is its turn,
+    /// or gaps of several CPUs would come in another order.
+    fn walk_ahead(&mut self, shared: &Shared<'_>) {
+        self.ahead.clear();
+        self.taken = 0;
+        let Some(walk) = &mut self.walk else { return };
+        let bytes = walk.committed(&self.block[self.page.clone()]);
+        while self.ahead.len() < AHEAD_MAX {
+            let before = *walk;
+            let Some((ts, at, len)) = walk.event(bytes, shared.layout.endian) else { return };
+            match type_of(bytes, at, len, shared) {
+                Some(id) if len >= u32::from(shared.least[usize::from(id)]) => {
+                    self.ahead.push(Slot { ts: shared.times.ns(self.cpu, ts), at, len, id });
+                }
+                _ => {
+                    *walk = before;
+                    return;
                 }
             }
         }
