@@ -177,10 +177,16 @@ pub struct Decision {
 }
 
 impl Decision {
+    /// What the class returned, and where the task ends.
+    #[inline]
+    pub fn answer(&self) -> (Cpu, Cpu) {
+        (self.class_cpu, self.final_cpu)
+    }
+
     /// Whether both put the task on the same CPU.
     #[inline]
     pub fn is_same_choice(&self, other: &Self) -> bool {
-        self.class_cpu == other.class_cpu && self.final_cpu == other.final_cpu
+        self.answer() == other.answer()
     }
 
     /// Whether the class answered with a CPU that the wakee may not use: a wrong decision.

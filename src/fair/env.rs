@@ -48,6 +48,7 @@ pub(super) struct Books {
 
 impl<'a, R: Recorder> Env<'a, R> {
     /// Prepares a call.
+    #[inline]
     pub(super) fn new(
         state: &'a State,
         wakeup: &'a Wakeup,
@@ -74,7 +75,7 @@ impl<'a, R: Recorder> Env<'a, R> {
     }
 
     /// Closes the books: the class returned `class_cpu`.
-    pub(super) fn decide(self, class_cpu: Cpu) -> Decision {
+    pub(super) fn decide(&self, class_cpu: Cpu) -> Decision {
         let Books { exit, probes, mask_ops, sis, read, leaned_on, faults, writes, .. } = self.books;
         let final_cpu = select_fallback_rq(self.state, self.wakeup.p, class_cpu);
         Decision { class_cpu, final_cpu, exit, probes, mask_ops, sis, read, leaned_on, faults, writes }

@@ -121,10 +121,11 @@ impl Hidden {
     }
 
     /// The entry of task `id`, made (unknown, on `cpu`) if there is none.
+    #[inline]
     pub fn task_mut(&mut self, id: TaskId, cpu: Cpu) -> &mut TaskHidden {
-        let unknown = Provenance { unknown: Inputs::all(), ..Provenance::default() };
-        while self.tasks.len() <= id.index() {
-            self.tasks.push(TaskHidden::new(cpu, unknown));
+        if self.tasks.len() <= id.index() {
+            let unknown = Provenance { unknown: Inputs::all(), ..Provenance::default() };
+            self.tasks.resize(id.index() + 1, TaskHidden::new(cpu, unknown));
         }
         &mut self.tasks[id.index()]
     }

@@ -376,13 +376,12 @@ impl<R: Recorder> Env<'_, R> {
         let of = |id: TaskId| &self.hidden.tasks[id.index()];
         let flips = (of(current).wakee_flips, of(p).wakee_flips);
         let settles = |id: TaskId| of(id).wakee_flips < factor && of(id).known.of(Inputs::WAKEE_FLIPS).is_known();
-        let asked: &[TaskId] = match (settles(current), settles(p)) {
-            (true, _) => &[current],
-            (false, true) => &[p],
-            (false, false) => &[current, p],
-        };
-        for &id in asked {
-            self.book_task_hidden(id, Inputs::WAKEE_FLIPS);
+        let (by_current, by_p) = (settles(current), settles(p));
+        if by_current || !by_p {
+            self.book_task_hidden(current, Inputs::WAKEE_FLIPS);
+        }
+        if !by_current {
+            self.book_task_hidden(p, Inputs::WAKEE_FLIPS);
         }
         flips
     }

@@ -41,6 +41,7 @@ pub use walk::{Quiet, Recorder, Walk, WalkStep};
 pub use crate::machine::{HiddenFact, Step};
 
 use crate::machine::{Inputs, State};
+use crate::units::Cpu;
 use crate::wakeup::Wakeup;
 
 /// Whether what is open about a wakeup makes a difference to where it goes; `None`: it is not open.
@@ -48,6 +49,9 @@ use crate::wakeup::Wakeup;
 pub struct Tried {
     /// The sync flag alone.
     pub sync: Option<bool>,
+    /// Where it goes with the other sync flag: what the class returns, and where the task ends. `None`: not tried, since
+    /// the walk did not ask for the flag.
+    pub other_sync: Option<(Cpu, Cpu)>,
     /// The wakee flips alone.
     pub flips: Option<bool>,
     /// The wakee flips, the sync flag being the other one.
@@ -103,10 +107,23 @@ pub trait Implementation: Send {
         let matters = |others: &[Decision]| !others.iter().all(|other| other.is_same_choice(&decision));
         let tried = Tried {
             sync: other_sync.map(|other| matters(&[other])),
+            other_sync: other_sync.map(|other| other.answer()),
             flips: wide.map(|wide| matters(&wide)),
             both: both.is_some_and(|both| matters(&both)),
         };
         (decision, tried)
+    }
+
+    /// [`Self::select_and_try`], but if the walk reads one of `inputs` nothing has happened.
+    fn select_and_try_unless(
+        &mut self,
+        inputs: Inputs,
+        state: &State,
+        wakeup: &Wakeup,
+        is_sync_open: bool,
+    ) -> Option<(Decision, Tried)> {
+        let reads = self.peek(state, wakeup, None).read;
+        (!reads.intersects(inputs)).then(|| self.select_and_try(state, wakeup, is_sync_open, None))
     }
 
     /// Its hidden state, where it can be shown: for checks that nothing changes that a decision does not declare.

@@ -183,8 +183,6 @@ impl Implementation for Model {
         }))
     }
 
-    /// Each other value is tried only where the walk that was made shows that it could matter: a walk that did not ask for
-    /// the sync flag, or for wake_wide(), goes the same way whatever they are.
     fn select_and_try(
         &mut self,
         state: &State,
@@ -192,38 +190,88 @@ impl Implementation for Model {
         is_sync_open: bool,
         walk: Option<&mut Walk>,
     ) -> (Decision, Tried) {
-        let is_wide_open = self.is_wide_open(wakeup);
-        if !is_sync_open && !is_wide_open {
+        let open = Open { sync: is_sync_open, wide: self.is_wide_open(wakeup) };
+        if !open.sync && !open.wide {
             return (self.select_task_rq(state, wakeup, walk), Tried::default());
         }
-        // The call makes the entries of both tasks; what was before must have them, too.
+        let before = self.before(state, wakeup);
+        let decision = self.select_task_rq(state, wakeup, walk);
+        (decision, self.try_others(state, wakeup, open, &decision, &before))
+    }
+
+    fn select_and_try_unless(
+        &mut self,
+        inputs: Inputs,
+        state: &State,
+        wakeup: &Wakeup,
+        is_sync_open: bool,
+    ) -> Option<(Decision, Tried)> {
+        let open = Open { sync: is_sync_open, wide: self.is_wide_open(wakeup) };
+        let before = self.before(state, wakeup);
+        let decision = self.select_task_rq(state, wakeup, None);
+        if decision.read.intersects(inputs) {
+            before.restore(&mut self.hidden);
+            return None;
+        }
+        Some((decision, self.try_others(state, wakeup, open, &decision, &before)))
+    }
+}
+
+/// What of a wakeup is assumed or unknown.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    sync: bool,
+    /// The wakee flips that wake_wide() would ask for.
+    wide: bool,
+}
+
+impl Model {
+    /// What is before a call that makes the entries of both tasks: it has them, too.
+    fn before(&mut self, state: &State, wakeup: &Wakeup) -> Before {
         for id in [wakeup.p, wakeup.current] {
             self.hidden.task_mut(id, state.tasks[id].task_cpu);
         }
-        let before = Before::of(&self.hidden, state, wakeup);
-        let decision = self.select_task_rq(state, wakeup, walk);
-        let asked = |decision: &Decision| is_sync_open && decision.read.contains(Inputs::SYNC);
-        let differs = |other: &Decision| !other.is_same_choice(&decision);
-        let other_wide = if is_wide_open { self.wide.map(|wide| !wide) } else { None };
-        let mut tried =
-            Tried { sync: is_sync_open.then_some(false), flips: is_wide_open.then_some(false), both: false };
-        if !asked(&decision) && other_wide.is_none() {
-            return (decision, tried);
+        Before::of(&self.hidden, state, wakeup)
+    }
+
+    /// What other values of what is open would have made of `decision`, which was just made. Each is tried only where the
+    /// walk that was made shows that it could matter: a walk that did not ask for the sync flag, or for wake_wide(), goes
+    /// the same way whatever they are.
+    fn try_others(
+        &mut self,
+        state: &State,
+        wakeup: &Wakeup,
+        open: Open,
+        decision: &Decision,
+        before: &Before,
+    ) -> Tried {
+        let asked = |decision: &Decision| open.sync && decision.read.contains(Inputs::SYNC);
+        let differs = |other: &Decision| !other.is_same_choice(decision);
+        let other_wide = if open.wide { self.wide.map(|wide| !wide) } else { None };
+        let mut tried = Tried {
+            sync: open.sync.then_some(false),
+            other_sync: None,
+            flips: open.wide.then_some(false),
+            both: false,
+        };
+        if !asked(decision) && other_wide.is_none() {
+            return tried;
         }
         let after = Before::of(&self.hidden, state, wakeup);
         let flipped = Wakeup { sync: !wakeup.sync, ..*wakeup };
-        if asked(&decision) {
+        if asked(decision) {
             before.restore(&mut self.hidden);
-            let matters = differs(&self.select_task_rq(state, &flipped, None));
-            tried.sync = Some(matters);
+            let other = self.select_task_rq(state, &flipped, None);
+            tried.sync = Some(differs(&other));
+            tried.other_sync = Some(other.answer());
             // With wake_wide() as it is.
-            tried.both = is_wide_open && matters;
+            tried.both = open.wide && differs(&other);
         }
         if let Some(wide) = other_wide {
             before.restore(&mut self.hidden);
             let other = self.select_wide(state, wakeup, wide);
             tried.flips = Some(differs(&other));
-            if is_sync_open && !tried.both {
+            if open.sync && !tried.both {
                 tried.both = if asked(&other) {
                     before.restore(&mut self.hidden);
                     differs(&self.select_wide(state, &flipped, wide))
@@ -233,11 +281,9 @@ impl Implementation for Model {
             }
         }
         after.restore(&mut self.hidden);
-        (decision, tried)
+        tried
     }
-}
 
-impl Model {
     /// Whether the wakee flips that wake_wide() would ask for are assumed or unknown.
     fn is_wide_open(&self, wakeup: &Wakeup) -> bool {
         let is_open = |id: &TaskId| {

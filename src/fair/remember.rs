@@ -99,39 +99,37 @@ impl Hidden {
 }
 
 /// All hidden state that one call can change: of its two tasks, of the waking CPU, of the LLCs of both CPUs, the clock.
+#[derive(Clone, Copy)]
 pub(crate) struct Before {
     nr_tasks: usize,
     tasks: [Option<(TaskId, TaskHidden)>; 2],
     cpu: (Cpu, CpuHidden),
+    /// Mostly one and the same, which does no harm.
     shared: [Option<(SharedId, SharedHidden)>; 4],
     clock: Clock,
 }
 
 impl Before {
+    #[inline]
     pub(crate) fn of(hidden: &Hidden, state: &State, w: &Wakeup) -> Self {
         let topology = &state.topology;
-        let ids = [
-            topology.llc_shared(w.this_cpu),
-            topology.llc_shared(w.prev_cpu),
-            topology.balance_shared(w.this_cpu),
-            topology.balance_shared(w.prev_cpu),
-        ];
-        let mut shared = [None; 4];
-        for (at, id) in ids.into_iter().enumerate() {
-            // Mostly they are one and the same.
-            if !ids[..at].contains(&id) {
-                shared[at] = id.map(|id| (id, hidden.shared[id]));
-            }
-        }
+        let task = |id: TaskId| hidden.tasks.get(id.index()).map(|task| (id, *task));
+        let shared = |id: Option<SharedId>| id.map(|id| (id, hidden.shared[id]));
         Self {
             nr_tasks: hidden.tasks.len(),
-            tasks: [w.p, w.current].map(|id| hidden.tasks.get(id.index()).map(|task| (id, *task))),
+            tasks: [task(w.p), task(w.current)],
             cpu: (w.this_cpu, hidden.cpus[w.this_cpu.index()]),
-            shared,
+            shared: [
+                shared(topology.llc_shared(w.this_cpu)),
+                shared(topology.llc_shared(w.prev_cpu)),
+                shared(topology.balance_shared(w.this_cpu)),
+                shared(topology.balance_shared(w.prev_cpu)),
+            ],
             clock: hidden.clock,
         }
     }
 
+    #[inline]
     pub(crate) fn restore(&self, hidden: &mut Hidden) {
         hidden.tasks.truncate(self.nr_tasks);
         for (id, task) in self.tasks.iter().flatten() {

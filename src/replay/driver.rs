@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::compare::{Class, Verdict, compare};
-use crate::fair::{Decision, Implementation, Step, Walk};
+use crate::fair::{Decision, Implementation, Step, Tried, Walk};
 use crate::machine::{Inputs, Notice, Provenance, RecordedWakeup, State};
 use crate::replay::filter::Filter;
 use crate::replay::insight::Insight;
@@ -225,7 +225,10 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
         let mut used = Used::default();
         for one in &mut self.contestants {
             let mut walk = watched.then(Walk::default);
-            let mut decided = decide(one.implementation.as_mut(), state, recorded, walk.as_mut());
+            let mut decided = match one.role {
+                Role::Recorded => decide_and_ask(one, &mut self.insight, state, recorded, walk.as_mut()),
+                _ => decide(one.implementation.as_mut(), state, recorded, walk.as_mut()),
+            };
             decided.assume(self.assumed);
             if one.role != Role::Recorded {
                 insensitive &= decided.insensitive;
@@ -263,14 +266,11 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
         }
     }
 
-    /// Puts in what earlier choices of the recorded kernel tell, and asks what this one will.
+    /// Puts in what earlier choices of the recorded kernel tell.
     fn prepare(&mut self, state: &State, recorded: &RecordedWakeup) -> RecordedWakeup {
         let mut recorded = *recorded;
         for step in self.insight.prepare(state, &mut recorded) {
             self.contestants.iter_mut().for_each(|one| one.implementation.step(state, &step));
-        }
-        if let Some(one) = self.contestants.iter_mut().find(|one| one.role == Role::Recorded) {
-            self.insight.ask(state, &recorded, one.implementation.as_mut());
         }
         recorded
     }
@@ -335,8 +335,12 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
     /// The worst of the baseline and the patched ones: they are what is compared.
     fn count_inputs(&mut self, row: &Row) {
         let Used { read, known } = row.used;
-        for bit in read {
-            let Some(usage) = self.usage.get_mut(bit.bits().trailing_zeros() as usize) else { continue };
+        let mut rest = read.bits();
+        while rest != 0 {
+            let at = rest.trailing_zeros();
+            let bit = Inputs::from_bits_retain(1 << at);
+            rest &= rest - 1;
+            let usage = &mut self.usage[at as usize];
             if known.unknown.contains(bit) {
                 usage.unknown += 1;
             } else if known.assumed.contains(bit) {
@@ -430,8 +434,34 @@ pub(crate) fn decide(
     recorded: &RecordedWakeup,
     walk: Option<&mut Walk>,
 ) -> Decided {
+    let (decision, tried) = implementation.select_and_try(state, &recorded.wakeup, is_sync_open(recorded), walk);
+    decided(recorded, decision, tried)
+}
+
+/// The same of the model of the recorded kernel, and asks what that kernel's choice will tell.
+fn decide_and_ask(
+    one: &mut Contestant,
+    insight: &mut Insight,
+    state: &State,
+    recorded: &RecordedWakeup,
+    walk: Option<&mut Walk>,
+) -> Decided {
+    let implementation = one.implementation.as_mut();
+    let open = is_sync_open(recorded);
+    // Only what is to be asked of nr_idle_scan has to be asked before: mostly the decision is all there is to it.
+    if walk.is_none()
+        && let Some((decision, tried)) =
+            implementation.select_and_try_unless(Inputs::NR_IDLE_SCAN, state, &recorded.wakeup, open)
+    {
+        insight.tried(state, recorded, &decision, &tried);
+        return decided(recorded, decision, tried);
+    }
+    insight.ask(state, recorded, implementation);
+    decide(implementation, state, recorded, walk)
+}
+
+fn decided(recorded: &RecordedWakeup, mut decision: Decision, tried: Tried) -> Decided {
     let wakeup = &recorded.wakeup;
-    let (mut decision, tried) = implementation.select_and_try(state, wakeup, is_sync_open(recorded), walk);
     let mut leaned_on = decision.leaned_on;
     let mut insensitive = Inputs::empty();
     if let Some(sync_matters) = tried.sync {

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::fair::{Decision, Implementation};
+use crate::fair::{Decision, Implementation, Tried};
 use crate::inputs::Inputs;
 use crate::machine::{HiddenFact, RecordedWakeup, State, Step};
 use crate::replay::driver::Choice;
@@ -84,10 +84,6 @@ pub struct Insight {
     sync: BTreeMap<Kind, i32>,
 }
 
-fn answer(decision: &Decision) -> (Cpu, Cpu) {
-    (decision.class_cpu, decision.final_cpu)
-}
-
 fn is(answer: (Cpu, Cpu), choice: Choice) -> bool {
     match (choice.class_cpu, choice.final_cpu) {
         (Some(cpu), _) => answer.0 == cpu,
@@ -149,14 +145,30 @@ impl Insight {
         let scan = self.ask_scan(state, wakeup, &decision, model);
         let sync = wakeup.known.assumed.contains(Inputs::SYNC).then(|| {
             let flipped = Wakeup { sync: !wakeup.sync, ..*wakeup };
-            let ours = answer(&decision);
-            // A walk that did not ask for the flag goes the same way whatever it is.
-            let asked = decision.read.is_empty() || decision.read.contains(Inputs::SYNC);
-            let other = if asked { answer(&model.peek(state, &flipped, None)) } else { ours };
-            let (with, without) = if wakeup.sync { (ours, other) } else { (other, ours) };
-            SyncQuestion { kind: kind_of(recorded), with, without }
+            let ours = decision.answer();
+            let other = if asks_sync(&decision) { model.peek(state, &flipped, None).answer() } else { ours };
+            SyncQuestion::new(recorded, ours, other)
         });
-        let sync = sync.filter(|sync| sync.with != sync.without);
+        self.hold(state, recorded, scan, sync.flatten());
+    }
+
+    /// [`Self::ask`] of a decision that did not read nr_idle_scan: what was tried of it has all the answers.
+    pub fn tried(&mut self, state: &State, recorded: &RecordedWakeup, decision: &Decision, tried: &Tried) {
+        let wakeup = &recorded.wakeup;
+        if wakeup.kind != WakeKind::Ttwu || !wakeup.known.assumed.contains(Inputs::SYNC) || !asks_sync(decision) {
+            return;
+        }
+        let sync = tried.other_sync.and_then(|other| SyncQuestion::new(recorded, decision.answer(), other));
+        self.hold(state, recorded, None, sync);
+    }
+
+    fn hold(
+        &mut self,
+        state: &State,
+        recorded: &RecordedWakeup,
+        scan: Option<ScanQuestion>,
+        sync: Option<SyncQuestion>,
+    ) {
         if scan.is_none() && sync.is_none() {
             return;
         }
@@ -190,13 +202,13 @@ impl Insight {
             model.peek(state, wakeup, None)
         };
         let weight = all.iter().map(|&shared| topology.shared_span(shared).weight()).max().unwrap_or(0);
-        let (hit, miss) = (answer(&with(weight)), answer(&with(0)));
+        let (hit, miss) = (with(weight).answer(), with(0).answer());
         let mut question = None;
         if hit != miss {
             let (mut low, mut high) = (0, weight);
             while high - low > 1 {
                 let middle = low + (high - low) / 2;
-                if answer(&with(middle)) == miss { low = middle } else { high = middle }
+                if with(middle).answer() == miss { low = middle } else { high = middle }
             }
             question = topology.llc_shared(hit.0).map(|shared| ScanQuestion { shared, needs: high, hit, miss });
         }
@@ -244,6 +256,19 @@ impl Insight {
 
     fn guess(&self, kind: &Kind) -> Option<bool> {
         kind.wider().iter().find_map(|kind| self.sync.get(kind)).map(|&value| value > 0)
+    }
+}
+
+/// Whether the sync flag can matter: a walk that did not ask for it goes the same way whatever it is.
+fn asks_sync(decision: &Decision) -> bool {
+    decision.read.is_empty() || decision.read.contains(Inputs::SYNC)
+}
+
+impl SyncQuestion {
+    /// `ours` with the flag that the wakeup has, `other` with the other one; `None` where they are the same.
+    fn new(recorded: &RecordedWakeup, ours: (Cpu, Cpu), other: (Cpu, Cpu)) -> Option<Self> {
+        let (with, without) = if recorded.wakeup.sync { (ours, other) } else { (other, ours) };
+        (ours != other).then(|| Self { kind: kind_of(recorded), with, without })
     }
 }
 
