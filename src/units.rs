@@ -79,15 +79,19 @@ impl TaskId {
 }
 
 /// A task's name: `TASK_COMM_LEN` (16) bytes with a terminating zero, any bytes at all.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Comm(pub [u8; 16]);
 
 impl Comm {
     /// The first 16 bytes of `bytes`, cut at the first zero.
+    #[inline]
     pub fn new(bytes: &[u8]) -> Self {
-        let mut comm = [0; 16];
-        let len = bytes.len().min(16);
-        comm[..len].copy_from_slice(&bytes[..len]);
+        // The kernel's fields have all of them.
+        let mut comm = bytes.first_chunk().copied().unwrap_or_else(|| {
+            let mut comm = [0; 16];
+            comm[..bytes.len()].copy_from_slice(bytes);
+            comm
+        });
         let word = u128::from_le_bytes(comm);
         // The lowest set bit is in the first zero byte (those above it may be wrong).
         const ONES: u128 = u128::from_le_bytes([1; 16]);
@@ -102,6 +106,21 @@ impl Comm {
     pub fn as_bytes(&self) -> &[u8] {
         let len = self.0.iter().position(|&b| b == 0).unwrap_or(self.0.len());
         &self.0[..len]
+    }
+}
+
+impl Ord for Comm {
+    /// Byte by byte, as one number each: names are what maps of tasks are searched by.
+    #[inline]
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        u128::from_be_bytes(self.0).cmp(&u128::from_be_bytes(other.0))
+    }
+}
+
+impl PartialOrd for Comm {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
     }
 }
 
@@ -135,6 +154,31 @@ pub fn seconds(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_ends_at_its_first_zero_or_the_sixteenth_byte() {
+        for (bytes, name) in [
+            (&b""[..], &b""[..]),
+            (b"a", b"a"),
+            (b"a\0b", b"a"),
+            (b"\0b", b""),
+            (b"fifteen letters\0", b"fifteen letters"),
+            (b"a\0bcdefghijklmno", b"a"),
+            (b"sixteen letters.and more", b"sixteen letters."),
+        ] {
+            let comm = Comm::new(bytes);
+            assert_eq!(comm.as_bytes(), name, "{bytes:?}");
+            assert!(comm.0[name.len()..].iter().all(|&byte| byte == 0), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn names_are_in_the_order_of_their_bytes() {
+        let names: [&[u8]; 7] = [b"", b"a", b"a b", b"aa", b"b", b"sixteen letters.", b"\xff"];
+        for pair in names.windows(2) {
+            assert!(Comm::new(pair[0]) < Comm::new(pair[1]), "{pair:?}");
+        }
+    }
 
     #[test]
     fn times_print_as_ftrace_prints_them() {

@@ -297,6 +297,9 @@ pub struct OutputArgs {
     #[arg(short, long)]
     pub quiet: bool,
     /// Recordings replayed at the same time; the output is the same at any number. Default: one per core.
+    ///
+    /// With more threads than recordings each is read ahead by a second thread: less time, more processor time. By itself
+    /// that is done where cores are left over with two for each recording.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
 }

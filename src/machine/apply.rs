@@ -128,7 +128,10 @@ impl Machine {
         if !self.cpus[event.cpu.index()].curr_known {
             self.learn_curr(event);
         }
-        self.dispatch(event, out);
+        // Of most events only the time counts.
+        if !matches!(event.kind, EventKind::Ignored | EventKind::Malformed) {
+            self.dispatch(event, out);
+        }
     }
 
     /// Tells who ran on a CPU from the start of the trace to its first event: that event shows it, but the events of

@@ -77,6 +77,7 @@ impl Balancer {
 
 impl Machine {
     /// Lets the ticks up to `ts_ns` happen, and on `cpu` itself, which shows that it runs, one that is late.
+    #[inline]
     pub(super) fn tick_to(&mut self, cpu: Cpu, ts_ns: u64, out: Out<'_>) {
         let late = self.balancer.cpus.get_mut(cpu.index()).is_some_and(|balance| std::mem::take(&mut balance.late));
         if ts_ns >= self.balancer.next_tick_ns {

@@ -20,18 +20,34 @@ pub(super) struct Pace {
 }
 
 impl Pace {
+    #[inline]
     pub(super) fn event(&mut self, cpu: Cpu, ts_ns: u64) {
-        match self.latest.iter().position(|&(other, _)| other == cpu) {
-            Some(at) => self.latest[..=at].rotate_right(1),
-            None => self.latest.insert(0, (cpu, ts_ns)),
+        match self.latest.first_mut() {
+            // Events of one CPU come in runs.
+            Some(first) if first.0 == cpu => first.1 = ts_ns,
+            _ => self.move_up(cpu, ts_ns),
         }
-        self.latest[0] = (cpu, ts_ns);
         let recent = |&&(_, other_ns): &&(Cpu, u64)| ts_ns.saturating_sub(other_ns) < TOGETHER_NS;
         let together = self.latest.iter().take_while(recent).count();
-        if self.together.len() <= together {
-            self.together.resize(together + 1, 0);
+        match self.together.get_mut(together) {
+            Some(events) => *events += 1,
+            None => {
+                self.together.resize(together, 0);
+                self.together.push(1);
+            }
         }
-        self.together[together] += 1;
+    }
+
+    /// Entries move down by one place until that of `cpu` is found.
+    fn move_up(&mut self, cpu: Cpu, ts_ns: u64) {
+        let mut moved = (cpu, ts_ns);
+        for entry in &mut self.latest {
+            std::mem::swap(entry, &mut moved);
+            if moved.0 == cpu {
+                return;
+            }
+        }
+        self.latest.push(moved);
     }
 
     /// How many CPUs run at a time; at least 1.

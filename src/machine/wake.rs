@@ -155,6 +155,7 @@ impl Machine {
     }
 
     /// Decisions that must have been made by `ts_ns`.
+    #[inline]
     pub(super) fn decide_due(&mut self, ts_ns: u64, out: Out<'_>) {
         while let Some(&(due_ns, cpu)) = self.due.front()
             && due_ns < ts_ns

@@ -14,15 +14,15 @@ const BATCH: usize = 1024;
 const WAITING: usize = 4;
 
 /// What a reader gives.
-pub(super) enum Given {
-    /// The next event.
-    Event(Event),
+pub(super) enum Given<'a> {
+    /// The next event, to be looked at or taken away.
+    Event(&'a mut Event),
     /// So many events are read, of about so many in all (0: not known).
     Progress(u64, u64),
 }
 
 /// Who takes it; `false`: enough.
-pub(super) type Taker<'a> = &'a mut dyn FnMut(Given) -> bool;
+pub(super) type Taker<'a> = &'a mut dyn FnMut(Given<'_>) -> bool;
 
 #[derive(Default)]
 struct Batch {
@@ -65,7 +65,7 @@ fn fill<T>(read: impl FnOnce(Taker<'_>) -> T, to: &SyncSender<Batch>, empty: &Re
     let mut batch = fresh();
     let read = read(&mut |given| {
         match given {
-            Given::Event(event) => batch.events.push(event),
+            Given::Event(event) => batch.events.push(std::mem::take(event)),
             Given::Progress(events, all) => batch.progress = Some((events, all)),
         }
         batch.events.len() < BATCH || to.send(std::mem::replace(&mut batch, fresh())).is_ok()
@@ -92,7 +92,7 @@ mod tests {
         let count = ahead(
             |take| {
                 for ts_ns in 0..10_000 {
-                    assert!(take(Given::Event(event(ts_ns))));
+                    assert!(take(Given::Event(&mut event(ts_ns))));
                     if ts_ns % 4096 == 0 {
                         take(Given::Progress(ts_ns, 10_000));
                     }
@@ -114,7 +114,7 @@ mod tests {
     fn enough_is_enough() {
         let mut seen = 0;
         let given = ahead(
-            |take| (0u64..).take_while(|&ts_ns| take(Given::Event(event(ts_ns)))).count(),
+            |take| (0u64..).take_while(|&ts_ns| take(Given::Event(&mut event(ts_ns)))).count(),
             |_| {
                 seen += 1;
                 seen < 1500

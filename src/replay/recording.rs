@@ -80,19 +80,22 @@ pub struct Counted {
 }
 
 impl Counted {
-    fn item(&mut self, decoder: &Decoder, item: &Item<'_>) -> Option<Event> {
-        match *item {
+    /// Counts `item`, and puts it into `event`; whether it is one that can be told.
+    #[inline]
+    fn item(&mut self, decoder: &Decoder, item: &Item<'_>, event: &mut Event) -> bool {
+        match item {
             Item::Event(raw) => {
-                let event = decoder.decode(&raw);
-                self.summary.event(&raw, &event);
-                Some(event)
+                decoder.decode_into(raw, event);
+                self.summary.event(raw, event);
+                true
             }
-            Item::Lost { cpu, ts_ns, count } => {
-                let event = Decoder::lost(cpu, ts_ns, count)?;
-                self.summary.lost(event.cpu, count);
-                Some(event)
+            &Item::Lost { cpu, ts_ns, count } => {
+                let Some(lost) = Decoder::lost(cpu, ts_ns, count) else { return false };
+                self.summary.lost(lost.cpu, count);
+                *event = lost;
+                true
             }
-            _ => None,
+            _ => false,
         }
     }
 }
@@ -168,7 +171,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Lets walks use a second thread, which reads ahead: where there are processors to spare.
+    /// Lets walks use a second thread, which reads ahead.
     pub fn read_ahead(&mut self, yes: bool) {
         self.reads_ahead = yes;
     }
@@ -267,7 +270,7 @@ impl Source {
                 ahead(|take| read(&**trace, select, decoder, path, take), each, tick)
             }
             reader => read(reader.get(), &self.select, &self.decoder, path, |given| match given {
-                Given::Event(event) => each(&event),
+                Given::Event(event) => each(event),
                 Given::Progress(events, all) => {
                     tick(events, all);
                     true
@@ -284,6 +287,7 @@ impl Source {
         let meta = self.reader.get().meta();
         let (sha256, bytes) = checksum(self.content.path()).map_err(|error| unreadable(&self.path, &error))?;
         let summary = &counted.summary;
+        let (first_ns, last_ns) = summary.span_ns.unwrap_or_default();
         let uncounted = summary.losses > 0 && summary.lost_events == 0;
         Ok(Recording {
             file: self.path.display().to_string(),
@@ -293,8 +297,8 @@ impl Source {
             cpus: u64::from(meta.cpus),
             clock: meta.clock.clone(),
             events: summary.events,
-            first_ns: summary.first_ns.unwrap_or(0),
-            last_ns: summary.last_ns.unwrap_or(0),
+            first_ns,
+            last_ns,
             lost_events: if uncounted { None } else { Some(summary.lost_events) },
             notes: self.notes(counted),
         })
@@ -341,14 +345,15 @@ fn read(
     select: &Select,
     decoder: &Decoder,
     path: &Path,
-    mut take: impl FnMut(Given) -> bool,
+    mut take: impl FnMut(Given<'_>) -> bool,
 ) -> Result<Counted, ReplayError> {
     let of = |error| named(path, error);
     let mut cursor = trace.cursor(select).map_err(of)?;
     let mut counted = Counted { summary: Summary::new(trace.meta()), gaps: Vec::new() };
     let all = cursor.left();
+    let mut event = Event::default();
     while let Some(item) = cursor.next().map_err(of)? {
-        if counted.item(decoder, &item).is_some_and(|event| !take(Given::Event(event))) {
+        if counted.item(decoder, &item, &mut event) && !take(Given::Event(&mut event)) {
             break;
         }
         let events = counted.summary.events;

@@ -104,10 +104,20 @@ pub fn observe<O: Observer + Send>(
     Ok(outcomes)
 }
 
-/// Whether more threads are allowed than there are files to replay, so that each may have one that reads ahead.
+/// Whether each of so many files may have a second thread that reads ahead.
 fn has_spare(files: usize, threads: Option<usize>) -> bool {
     let processors = || std::thread::available_parallelism().map_or(1, NonZero::get);
-    threads.unwrap_or_else(processors) > files
+    match threads {
+        // Whoever asks for more threads than there are files has them.
+        Some(threads) => threads > files,
+        None => leaves_some(files, processors()),
+    }
+}
+
+/// Whether two threads for each file leave a processor over. A recording that is replayed with two threads needs less time,
+/// but more processor time: where all are taken by it, another replay beside it (or whatever else runs) pays for that.
+fn leaves_some(files: usize, processors: usize) -> bool {
+    processors > 2 * files
 }
 
 /// `each` file, in order at the end. Files are independent, so the number of threads changes nothing but the time.
@@ -116,6 +126,10 @@ pub(crate) fn parallel<T: Send>(
     threads: Option<usize>,
     each: impl Fn(&Path) -> Result<T, ReplayError> + Sync,
 ) -> Result<Vec<T>, ReplayError> {
+    // One file needs no other thread, whose memory would grow in small steps.
+    if let [file] = files {
+        return Ok(vec![each(file)?]);
+    }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build();
     // Collected first: which error comes first must not depend on the threads either.
     let results: Vec<Result<T, ReplayError>> = match pool {
@@ -384,4 +398,21 @@ fn nearest(source: &Source, options: &Options, ts_ns: u64, pid: Option<crate::un
         None => format!("at {seconds}"),
     };
     Err(ReplayError::NoDecision { file: source.path().display().to_string(), number, found })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reading_ahead_is_for_processors_that_are_left_over_or_for_who_asks() {
+        for (files, processors, ahead) in
+            [(1, 1, false), (1, 2, false), (1, 3, true), (2, 4, false), (2, 5, true), (0, 1, true)]
+        {
+            assert_eq!(leaves_some(files, processors), ahead, "{files} files, {processors} processors");
+        }
+        for (files, threads, ahead) in [(1, 1, false), (1, 2, true), (2, 2, false), (2, 3, true)] {
+            assert_eq!(has_spare(files, Some(threads)), ahead, "{files} files, {threads} threads");
+        }
+    }
 }

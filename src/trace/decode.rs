@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use tracecmd_parse::{EventFormat, FieldRef, Formats, RawEvent, TaskStates};
+use tracecmd_parse::{CommonFields, EventFormat, FieldRef, Formats, RawEvent, TaskStates};
 
 use crate::trace::event::{Context, Event, EventKind, PrevState, Wakee};
 use crate::trace::probes::{RqFields, SisFields};
@@ -72,6 +72,7 @@ struct TaskFields {
 }
 
 impl TaskFields {
+    #[inline]
     fn read(&self, raw: &RawEvent<'_>) -> Option<Wakee> {
         let comm = self.comm.and_then(|comm| comm.bytes(raw)).map_or_else(Comm::default, Comm::new);
         let prio = self.prio.and_then(|prio| prio.i64(raw)).map_or(Wakee::PRIO_UNKNOWN, |prio| prio as i32);
@@ -84,11 +85,13 @@ impl Wakee {
     pub const PRIO_UNKNOWN: i32 = 120;
 }
 
+#[inline]
 fn pid(field: FieldRef, raw: &RawEvent<'_>) -> Option<Pid> {
     let pid = i32::try_from(field.i64(raw)?).ok()?;
     (pid >= 0).then_some(Pid(pid))
 }
 
+#[inline]
 fn cpu(field: FieldRef, raw: &RawEvent<'_>) -> Option<Cpu> {
     Cpu::new(usize::try_from(field.i64(raw)?).ok()?)
 }
@@ -120,13 +123,45 @@ impl StateBits {
     }
 }
 
+/// What every event has at its head: whose context it happened in, and what that was interrupted by.
+#[derive(Debug, Clone)]
+struct Head {
+    pid: Option<FieldRef>,
+    flags: Option<FieldRef>,
+    /// They are where mainline has them, and can be had with one read.
+    mainline: bool,
+}
+
+impl Head {
+    fn new(common: Option<&CommonFields>) -> Self {
+        let pid = common.map(|common| common.common_pid);
+        let flags = common.map(|common| common.common_flags);
+        let is = |field: Option<FieldRef>, offset, size, signed| {
+            field.is_some_and(|field| field.is_little(offset, size, signed))
+        };
+        Self { pid, flags, mainline: is(pid, 4, 4, true) && is(flags, 2, 1, false) }
+    }
+
+    #[inline]
+    fn read(&self, raw: &RawEvent<'_>) -> (Pid, Context) {
+        if self.mainline
+            && let Some(&head) = raw.data.first_chunk()
+        {
+            let head = u64::from_le_bytes(head);
+            return (Pid(((head >> 32) as i32).max(0)), Context::from_flags((head >> 16) as u8));
+        }
+        let flags = self.flags.and_then(|flags| flags.u64(raw));
+        let context = flags.map_or(Context::UNTOLD, |flags| Context::from_flags(flags as u8));
+        (self.pid.and_then(|field| pid(field, raw)).unwrap_or_default(), context)
+    }
+}
+
 /// Turns the events of one trace into typed ones.
 #[derive(Debug, Clone)]
 pub struct Decoder {
-    /// By event id.
-    shapes: Vec<Option<Shape>>,
-    flags: Option<FieldRef>,
-    pid: Option<FieldRef>,
+    /// By event id; most have none.
+    shapes: Vec<Option<Box<Shape>>>,
+    head: Head,
     states: StateBits,
     lacks: Vec<Lack>,
     has_sis_in: bool,
@@ -152,17 +187,9 @@ impl Decoder {
         lacks.sort();
         let mut shapes = vec![None; by_id.keys().last().map_or(0, |&id| usize::from(id) + 1)];
         for (id, shape) in by_id {
-            shapes[usize::from(id)] = Some(shape);
+            shapes[usize::from(id)] = Some(Box::new(shape));
         }
-        Self {
-            shapes,
-            flags: common.map(|common| common.common_flags),
-            pid: common.map(|common| common.common_pid),
-            states,
-            lacks,
-            has_sis_in,
-            has_sis_rq,
-        }
+        Self { shapes, head: Head::new(common), states, lacks, has_sis_in, has_sis_rq }
     }
 
     /// What the formats do not have, in a stable order.
@@ -183,21 +210,24 @@ impl Decoder {
     /// The typed event. Never fails: an unneeded event is [`EventKind::Ignored`], one whose fields are cut off or
     /// impossible is [`EventKind::Malformed`].
     pub fn decode(&self, raw: &RawEvent<'_>) -> Event {
-        let kind = match self.shapes.get(usize::from(raw.id)) {
+        let mut event = Event::default();
+        self.decode_into(raw, &mut event);
+        event
+    }
+
+    /// [`Self::decode`] into the place of the event before: most events are ignored ones, of which little has to be
+    /// written there.
+    #[inline]
+    pub fn decode_into(&self, raw: &RawEvent<'_>, event: &mut Event) {
+        event.ts_ns = raw.ts_ns;
+        (event.pid, event.context) = self.head.read(raw);
+        event.kind = match self.shapes.get(usize::from(raw.id)) {
             Some(Some(shape)) => self.kind(shape, raw).unwrap_or(EventKind::Malformed),
             _ => EventKind::Ignored,
         };
-        let flags = self.flags.and_then(|flags| flags.u64(raw));
-        let (cpu, kind) = match usize::try_from(raw.cpu).ok().and_then(Cpu::new) {
-            Some(cpu) => (cpu, kind),
-            None => (Cpu(0), EventKind::Malformed),
-        };
-        Event {
-            ts_ns: raw.ts_ns,
-            cpu,
-            pid: self.pid.and_then(|field| pid(field, raw)).unwrap_or_default(),
-            context: flags.map_or(Context::UNTOLD, |flags| Context::from_flags(flags as u8)),
-            kind,
+        match usize::try_from(raw.cpu).ok().and_then(Cpu::new) {
+            Some(cpu) => event.cpu = cpu,
+            None => (event.cpu, event.kind) = (Cpu(0), EventKind::Malformed),
         }
     }
 
@@ -207,6 +237,7 @@ impl Decoder {
         Some(Event { ts_ns, cpu, pid: Pid::SWAPPER, context: Context::empty(), kind: EventKind::Lost { count } })
     }
 
+    #[inline]
     fn kind(&self, shape: &Shape, raw: &RawEvent<'_>) -> Option<EventKind> {
         // Before 4.3 sched_wakeup is emitted for failed wakeups, too.
         let succeeded = |success: &Option<FieldRef>| success.and_then(|field| field.i64(raw)) != Some(0);

@@ -42,7 +42,7 @@ impl Context {
 }
 
 /// One event of a recording.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Event {
     /// Time, ns of the trace's clock.
     pub ts_ns: u64,
@@ -79,7 +79,7 @@ pub struct Wakee {
 }
 
 /// What happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum EventKind {
     /// sched_switch.
     Switch {
@@ -180,6 +180,7 @@ pub enum EventKind {
         idle: bool,
     },
     /// An event that the machine does not need.
+    #[default]
     Ignored,
     /// An event of a known kind with values that cannot be.
     Malformed,

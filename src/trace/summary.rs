@@ -19,10 +19,8 @@ pub struct Summary {
     by_id: Vec<u64>,
     /// Events in all.
     pub events: u64,
-    /// Time of the earliest event, ns.
-    pub first_ns: Option<u64>,
-    /// Time of the latest event, ns.
-    pub last_ns: Option<u64>,
+    /// Times of the earliest and the latest event, ns.
+    pub span_ns: Option<(u64, u64)>,
     /// Marks of lost events.
     pub losses: u64,
     /// Lost events of the marks that have a count.
@@ -59,6 +57,7 @@ impl Summary {
     }
 
     /// Counts one event.
+    #[inline]
     pub fn event(&mut self, raw: &RawEvent<'_>, event: &Event) {
         let id = usize::from(raw.id);
         if self.by_id.len() <= id {
@@ -66,21 +65,17 @@ impl Summary {
         }
         self.by_id[id] += 1;
         self.events += 1;
-        self.first_ns = Some(self.first_ns.map_or(event.ts_ns, |first| first.min(event.ts_ns)));
-        self.last_ns = self.last_ns.max(Some(event.ts_ns));
-        self.malformed += u64::from(event.kind == EventKind::Malformed);
+        let (first, last) = self.span_ns.unwrap_or((event.ts_ns, event.ts_ns));
+        self.span_ns = Some((first.min(event.ts_ns), last.max(event.ts_ns)));
         let cpu = self.cpu_mut(event.cpu);
         if cpu.events == 0 {
             cpu.first_ns = event.ts_ns;
         }
         cpu.events += 1;
-        if let EventKind::Switch { prev, next, .. } = &event.kind {
-            cpu.switches += 1;
-            let broken = cpu.next_pid.is_some_and(|last| last != prev.pid);
-            cpu.breaks += u64::from(broken);
-            cpu.unmarked_breaks += u64::from(broken && !cpu.lost_since);
-            cpu.next_pid = Some(next.pid);
-            cpu.lost_since = false;
+        match &event.kind {
+            EventKind::Switch { prev, next, .. } => cpu.switch(prev.pid, next.pid),
+            EventKind::Malformed => self.malformed += 1,
+            _ => {}
         }
     }
 
@@ -121,9 +116,15 @@ impl Summary {
     pub fn breaks(&self) -> u64 {
         self.cpus.iter().map(|cpu| cpu.breaks).sum()
     }
+}
 
-    /// Time from the first to the last event, ns.
-    pub fn span_ns(&self) -> u64 {
-        self.last_ns.unwrap_or(0).saturating_sub(self.first_ns.unwrap_or(0))
+impl CpuSummary {
+    fn switch(&mut self, prev: Pid, next: Pid) {
+        self.switches += 1;
+        let broken = self.next_pid.is_some_and(|last| last != prev);
+        self.breaks += u64::from(broken);
+        self.unmarked_breaks += u64::from(broken && !self.lost_since);
+        self.next_pid = Some(next);
+        self.lost_since = false;
     }
 }
