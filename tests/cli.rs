@@ -393,6 +393,8 @@ fn threads_change_nothing_but_the_time() {
     let (one, two) = (at("1", "one.jsonl"), at("2", "two.jsonl"));
     assert!(one.0.len() > 1000 && one.1.len() > 1_000_000);
     assert!(one == two, "one and two threads differ");
+    // More than there are files: each is read ahead.
+    assert!(one == at("4", "four.jsonl"), "one and four threads differ");
 }
 
 #[test]
