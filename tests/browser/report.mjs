@@ -129,12 +129,17 @@ for (const report of ["numa80-truth", "smt8-affinity-truth", "two", "sum"]) {
     });
   }
 }
+await open("funcgraph", { viewport: { width: 375, height: 800 } }, async (page) => {
+  assert.equal(await shown(page, "svg"), 2);
+  assert.ok((await page.$$eval("svg .axis text", (texts) => texts.filter((text) => text.textContent.endsWith(" us")).length)) >= 6);
+});
 if (pictures) {
   await take("top", "smt8-light-state-truth", { width: 1100 }, null, 860);
   await take("plots", "smt8-light-state-truth", { width: 1100 }, "scanned-1", 900);
   await take("heat", "numa80-truth", { width: 1100 }, "heat-1", 1260);
   await take("explain", "smt8-light-state-truth", { width: 1100 }, "w1-237", 1100);
   await take("dark", "smt8-light-state-truth", { width: 1100, scheme: "dark" }, "heat-1", 800);
+  await take("funcgraph", "funcgraph", { width: 1100 }, "function-1", 480);
   await take("phone", "smt8-light-state-truth", { width: 390 }, null, 844);
   await take("phone-explain", "smt8-light-state-truth", { width: 390, scheme: "dark" }, "w1-237", 844);
 }

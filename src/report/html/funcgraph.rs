@@ -109,7 +109,7 @@ fn function(analysis: &Analysis, durations: &Durations, at: usize) -> Markup {
             figure {
                 @if !drawn.is_empty() {
                     div.wide tabindex="0" role="region" aria-label=(title) {
-                        (steps::durations(&title, &drawn, "% per doubling"))
+                        (steps::durations(&title, &drawn))
                     }
                     (legend(&names))
                 }

@@ -237,7 +237,7 @@ fn latency(bins: &Bins) -> Markup {
     }
     let histograms: Vec<(String, &Histogram)> = named.iter().map(|(_, class, of)| (class.clone(), *of)).collect();
     let title = "Wakeup latency, as recorded";
-    let picture = steps::durations(title, &histograms, "% per doubling");
+    let picture = steps::durations(title, &histograms);
     let legend = legend(&named.iter().map(|(name, class, _)| (class.clone(), (*name).to_owned())).collect::<Vec<_>>());
     let head = ["", "wakeups", "mean", "median", "p90", "p99", "p99.9", "max"];
     let rows = named.iter().map(|(name, _, of)| {

@@ -28,11 +28,11 @@ struct Figure {
 pub fn headline(totals: &Totals, setup: &Setup) -> Markup {
     html! {
         section.headline {
-            @for comparison in &totals.comparisons {
+            @for (at, comparison) in totals.comparisons.iter().enumerate() {
                 h2 { code { (setup.baseline) } " → " code { (comparison.patched) } }
                 p.lead { (sentence(totals, comparison)) }
                 div.figures {
-                    @for figure in figures(totals, comparison, setup) {
+                    @for figure in figures(totals, comparison, setup, at == 0) {
                         div.figure.bad[figure.bad] {
                             span.name { (figure.name) } strong { (figure.value) } span.note { (figure.note) }
                         }
@@ -72,7 +72,8 @@ fn sentence(totals: &Totals, comparison: &Comparison) -> String {
     text + "."
 }
 
-fn figures(totals: &Totals, comparison: &Comparison, setup: &Setup) -> Vec<Figure> {
+/// `first`: with what does not depend on the comparison.
+fn figures(totals: &Totals, comparison: &Comparison, setup: &Setup, first: bool) -> Vec<Figure> {
     let (different, compared, _) = self::different(comparison);
     let mut figures = vec![Figure {
         name: "another CPU",
@@ -99,13 +100,14 @@ fn figures(totals: &Totals, comparison: &Comparison, setup: &Setup) -> Vec<Figur
         figures.push(pair("SIS Domain Search", baseline.sis.domain_search, patched.sis.domain_search));
         figures.push(pair("SIS Failures", baseline.sis.failed, patched.sis.failed));
     }
-    let model = totals.recorded().filter(|_| setup.recorded.as_ref().is_some_and(|recorded| recorded.exact));
+    let is_exact = setup.recorded.as_ref().is_some_and(|recorded| recorded.exact);
+    let model = totals.recorded().filter(|_| is_exact && first);
     if let Some(model) = model {
         let share = model.agreement.wakeups.sum();
         figures.push(Figure {
-            name: "model of the recorded kernel",
+            name: "recorded kernel's model",
             value: percent(share.same, share.of),
-            note: format!("{} as that kernel chose", model.spec),
+            note: format!("{} chose as it did", model.spec),
             bad: false,
         });
     }

@@ -67,17 +67,36 @@ pub fn duration(ns: u64) -> String {
     format!("{text} {unit}")
 }
 
-/// Ticks of an axis of durations with its logarithm from `from_ns` (at least 1) to `to_ns`: powers of ten.
+/// Ticks of an axis of durations with its logarithm from `from_ns` (at least 1) to `to_ns`: powers of ten, and as many of
+/// their multiples as a short axis needs.
 pub fn log_durations(from_ns: u64, to_ns: u64) -> Vec<Tick> {
+    /// Multiples of a power of ten, in tenths.
+    const TENTHS: [&[u64]; 4] = [
+        &[10],
+        &[10, 20, 50],
+        &[10, 20, 30, 40, 50, 60, 80],
+        &[10, 12, 14, 16, 18, 20, 22, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90],
+    ];
     let (from, to) = ((from_ns.max(1) as f64).ln(), (to_ns.max(2) as f64).ln());
-    let name = |power: u32| {
-        let value = 10_u64.pow(power % 3);
-        let unit = ["ns", "us", "ms", "s", "000 s"].get(power as usize / 3).copied().unwrap_or("");
-        format!("{value} {unit}")
+    let ticks = |tenths: &[u64]| -> Vec<Tick> {
+        let powers = (0..=13_u32).map(|power| 10_u64.pow(power));
+        let values = powers.flat_map(|power| tenths.iter().map(move |by| power * by).filter(|tenth| tenth % 10 == 0));
+        let inside = values.map(|tenth| tenth / 10).filter(|&ns| (from_ns.max(1)..=to_ns).contains(&ns));
+        inside.map(|ns| Tick { at: ((ns as f64).ln() - from) / (to - from), label: round(ns) }).collect()
     };
-    let powers = (0..=15_u32).map(|power| (power, (10_u64.pow(power) as f64).ln()));
-    let ticks = powers.filter(|&(_, ln)| ln >= from - 1e-9 && ln <= to + 1e-9);
-    ticks.map(|(power, ln)| Tick { at: (ln - from) / (to - from), label: name(power) }).collect()
+    TENTHS.into_iter().map(ticks).find(|ticks| ticks.len() >= 3).unwrap_or_else(|| ticks(TENTHS[3]))
+}
+
+/// A duration with no more digits than it needs.
+fn round(ns: u64) -> String {
+    let (unit, by) = match ns {
+        0..1_000 => ("ns", 1),
+        1_000..1_000_000 => ("us", 1_000),
+        1_000_000..1_000_000_000 => ("ms", 1_000_000),
+        _ => ("s", 1_000_000_000),
+    };
+    let text = format!("{}.{:03}", ns / by, ns % by * 1_000 / by);
+    format!("{} {unit}", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 #[cfg(test)]
@@ -115,5 +134,11 @@ mod tests {
         let texts = [7, 999, 2_080, 45_600, 123_456, 1_500_000, 12_000_000_000].map(duration);
         assert_eq!(texts, ["7 ns", "999 ns", "2.08 us", "45.6 us", "123 us", "1.50 ms", "12.0 s"]);
         assert_eq!(labels(&log_durations(900, 20_000_000)), ["1 us", "10 us", "100 us", "1 ms", "10 ms"]);
+        assert_eq!(
+            labels(&log_durations(1_300, 3_200)),
+            ["1.4 us", "1.6 us", "1.8 us", "2 us", "2.2 us", "2.5 us", "3 us"]
+        );
+        assert_eq!(labels(&log_durations(4_000, 60_000)), ["5 us", "10 us", "20 us", "50 us"]);
+        assert!(log_durations(1, u64::MAX).iter().all(|tick| (0.0..=1.0).contains(&tick.at)));
     }
 }

@@ -68,19 +68,21 @@ fn steps(frame: &Frame, all: usize, values: &[f64]) -> String {
     d + &format!("H{}V{}", n(frame.x + values.len() as f64 * step), n(frame.bottom()))
 }
 
-/// Densities of durations: each histogram with its class and name, in one panel, shares for each doubling of the time.
-pub fn durations(title: &str, histograms: &[(String, &Histogram)], y_title: &str) -> Markup {
+/// Densities of durations: each histogram with its class, in one panel; shares are for a bar of the usual width.
+pub fn durations(title: &str, histograms: &[(String, &Histogram)]) -> Markup {
     let lowest = |histogram: &Histogram| histogram.quantile(0.001);
     let from = histograms.iter().filter_map(|(_, histogram)| lowest(histogram)).min().unwrap_or(1).max(1);
     let to = histograms.iter().map(|(_, histogram)| histogram.max()).max().unwrap_or(1);
-    let edges = edges(from, to);
+    let fine = fine(from, to);
+    let edges = edges(from, to, fine);
     let (Some(&first), Some(&last)) = (edges.first(), edges.last()) else { return html! {} };
     let ln = |ns: u64| (ns as f64).ln();
     let (start, span) = (ln(first), ln(last) - ln(first));
-    let densities: Vec<Vec<f64>> = histograms.iter().map(|(_, histogram)| density(histogram, &edges)).collect();
+    let densities: Vec<Vec<f64>> = histograms.iter().map(|(_, histogram)| density(histogram, &edges, fine)).collect();
     let max = densities.iter().flatten().fold(0.0, |a: f64, &b| a.max(b));
     let (end, y_ticks) = axis::percents(max);
     let frame = Frame::at(14.0, 168.0);
+    let y_title = format!("% per 1/{fine} doubling");
     let x = |ns: u64| n(frame.x + (ln(ns) - start) / span * frame.w);
     let x_ticks: Vec<Tick> = axis::log_durations(first, last);
     let d = |values: &[f64]| {
@@ -92,7 +94,7 @@ pub fn durations(title: &str, histograms: &[(String, &Histogram)], y_title: &str
     };
     let content = html! {
         (x_axis(&frame, &x_ticks, "duration, logarithmic"))
-        (y_axis(&frame, &y_ticks, y_title))
+        (y_axis(&frame, &y_ticks, &y_title))
         @for (at, ((class, _), values)) in histograms.iter().zip(&densities).enumerate() {
             @if at == 0 && histograms.len() < 3 { path.fill.(class) d={ (d(values)) "z" } {} }
             @else { path.outline.(class) d=(d(values)) {} }
@@ -101,18 +103,24 @@ pub fn durations(title: &str, histograms: &[(String, &Histogram)], y_title: &str
     picture(14.0 + 168.0 + BOTTOM, title, &content)
 }
 
-/// Quarters of doublings around everything from `from` to `to`, ns; no bucket of a histogram is cut by them.
-fn edges(from: u64, to: u64) -> Vec<u64> {
-    let (low, high) = (from.max(4).ilog2(), to.max(4).ilog2());
-    let all: Vec<u64> =
-        (low..=high + 1).flat_map(|power| (4..8).map(move |quarter| (1_u64 << power.min(60)) / 4 * quarter)).collect();
+/// Bars of a doubling: 4 where many doublings are to be drawn, more where there are few; 32 is what a histogram has.
+fn fine(from: u64, to: u64) -> u64 {
+    let doublings = (to.max(2) as f64 / from.max(1) as f64).log2();
+    [4, 8, 16, 32].into_iter().find(|&fine| doublings * fine as f64 >= 32.0).unwrap_or(32)
+}
+
+/// Parts of doublings around everything from `from` to `to`, ns; no bucket of a histogram is cut by them.
+fn edges(from: u64, to: u64, fine: u64) -> Vec<u64> {
+    let (low, high) = (from.max(fine).ilog2(), to.max(fine).ilog2());
+    let doubling = |power: u32| (fine..2 * fine).map(move |part| ((1_u64 << power.min(58)) / fine) * part);
+    let all: Vec<u64> = (low..=high + 1).flat_map(doubling).collect();
     let first = all.partition_point(|&edge| edge <= from).saturating_sub(1);
     let last = all.partition_point(|&edge| edge <= to);
     all[first..(last + 1).min(all.len())].to_vec()
 }
 
-/// Percent of all values for each doubling, between the edges.
-fn density(histogram: &Histogram, edges: &[u64]) -> Vec<f64> {
+/// Percent of all values for each part of a doubling, between the edges.
+fn density(histogram: &Histogram, edges: &[u64], fine: u64) -> Vec<f64> {
     let mut counts = vec![0; edges.len().saturating_sub(1)];
     for (value, count) in histogram.buckets() {
         let at = edges.partition_point(|&edge| edge <= value).saturating_sub(1);
@@ -121,7 +129,7 @@ fn density(histogram: &Histogram, edges: &[u64]) -> Vec<f64> {
         }
     }
     let all = histogram.n().max(1) as f64;
-    let widths = edges.windows(2).map(|pair| (pair[1] as f64 / pair[0] as f64).log2());
+    let widths = edges.windows(2).map(|pair| (pair[1] as f64 / pair[0] as f64).log2() * fine as f64);
     counts.into_iter().zip(widths).map(|(count, width): (u64, f64)| 100.0 * count as f64 / all / width).collect()
 }
 
@@ -133,13 +141,16 @@ mod tests {
     fn edges_enclose_all_values_and_densities_are_of_all() {
         let mut histogram = Histogram::default();
         (0..1000_u64).for_each(|value| histogram.add(900 + value * value));
-        let edges = edges(900, histogram.max());
-        assert!(edges[0] <= 900 && edges[1] > 900 && *edges.last().expect("edges") > histogram.max(), "{edges:?}");
-        assert!(edges.is_sorted_by(|a, b| a < b), "{edges:?}");
-        let density = density(&histogram, &edges);
-        let widths = edges.windows(2).map(|pair| (pair[1] as f64 / pair[0] as f64).log2());
-        let all: f64 = density.iter().zip(widths).map(|(density, width)| density * width).sum();
-        assert!((all - 100.0).abs() < 1e-9, "{all}");
+        for fine in [4, 8, 16, 32] {
+            let edges = edges(900, histogram.max(), fine);
+            assert!(edges[0] <= 900 && edges[1] > 900 && *edges.last().expect("edges") > histogram.max(), "{edges:?}");
+            assert!(edges.is_sorted_by(|a, b| a < b), "{edges:?}");
+            let density = density(&histogram, &edges, fine);
+            let widths = edges.windows(2).map(|pair| (pair[1] as f64 / pair[0] as f64).log2() * fine as f64);
+            let all: f64 = density.iter().zip(widths).map(|(density, width)| density * width).sum();
+            assert!((all - 100.0).abs() < 1e-9, "{all}");
+        }
+        assert_eq!([fine(1_000, 1_000_000), fine(1_000, 2_000), fine(1_000, 8_000)], [4, 32, 16]);
     }
 
     #[test]
