@@ -124,7 +124,12 @@ for (const report of ["numa80-truth", "smt8-affinity-truth", "two", "sum"]) {
   for (const [width, colorScheme] of [[1280, "light"], [375, "dark"]]) {
     await open(report, { viewport: { width, height: 800 }, colorScheme }, async (page) => {
       assert.ok((await shown(page, "svg")) >= 4, report);
-      await page.emulateMedia({ media: "print", colorScheme: "light" });
+      await page.emulateMedia({ media: "print", colorScheme });
+      const [text, paper] = await page.evaluate(() => {
+        const style = getComputedStyle(document.body);
+        return [style.color, style.backgroundColor];
+      });
+      assert.deepEqual([text, paper], ["rgb(27, 31, 36)", "rgb(255, 255, 255)"], "print is dark on light");
       await page.emulateMedia({ media: "screen", colorScheme });
     });
   }

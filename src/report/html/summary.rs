@@ -63,8 +63,8 @@ fn sentence(totals: &Totals, comparison: &Comparison) -> String {
         ),
     };
     text += &match wrong {
-        0 => "; none is put outside of its cpus_ptr".to_owned(),
-        _ => format!("; {} put outside of their cpus_ptr", counted(wrong, "task is", "tasks are")),
+        0 => "; no placement is outside of cpus_ptr".to_owned(),
+        _ => format!("; {} outside of cpus_ptr", counted(wrong, "placement is", "placements are")),
     };
     if unknown > 0 {
         text += &format!("; {} without a verdict, as inputs are unknown", count(unknown));
