@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `sisdiff replay --format perfetto` and `--format parquet`: what needs no other tool, and `tests/formats/run`, which
 //! opens the files with DuckDB and with Perfetto's schema where those are installed.
+#![cfg(feature = "parquet")]
 
 use std::fs;
 use std::process::{Command, Output};

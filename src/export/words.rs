@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Words for kinds of decisions, verdicts and differences: those of `docs/decision.schema.json`.
 
-use crate::compare::{Class, Distance, Load, Outside, Verdict};
+#[cfg(feature = "parquet")]
+use crate::compare::Verdict;
+use crate::compare::{Class, Distance, Load, Outside};
 use crate::replay::Role;
 use crate::wakeup::WakeKind;
 
@@ -29,6 +31,7 @@ pub(super) fn class(class: Class) -> &'static str {
     }
 }
 
+#[cfg(feature = "parquet")]
 pub(super) fn verdict(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Agree { .. } => "agree",
