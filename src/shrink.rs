@@ -7,7 +7,7 @@
 
 use crate::cpumask::Cpumask;
 use crate::scenario::shape::FULL_CAPACITY;
-use crate::scenario::{Case, Core, CpuState, Event, Llc, Load, Settings, TaskState};
+use crate::scenario::{Case, Core, CpuState, Distances, Event, Llc, Load, Settings, TaskState};
 use crate::units::Cpu;
 
 /// Most candidates tried: a case of 200 events on 256 CPUs needs a few thousand.
@@ -134,6 +134,7 @@ impl Shrinker<'_> {
                 case.machine.isolated.clear(cpu);
             });
         }
+        self.edit(|case| case.machine.distances = Distances::default());
         self.edit(|case| case.machine.near_nodes = 0);
         self.edit(|case| case.machine.far = false);
         self.edit(|case| case.machine.balance_wake = false);

@@ -36,8 +36,22 @@ impl Hidden {
                 hidden.nr_idle_scan = nr_idle_scan;
                 hidden.known.set_derived(Inputs::NR_IDLE_SCAN);
             }
+            Step::Domains => self.domains(state),
             Step::Fact(fact) => self.fact(state, fact, false),
             Step::Seed(fact) => self.fact(state, fact, true),
+        }
+    }
+
+    /// **Source**: kernel/sched/topology.c, __sdt_alloc() and sd_init(), v5.2 to v7.3: shared state and domains begin with
+    /// zeroes. has_idle_cores comes with the next CPU that goes idle, nr_idle_scan with the next periodic balance.
+    fn domains(&mut self, state: &State) {
+        let mut shared = SharedHidden::default();
+        shared.known.set_derived(Inputs::HAS_IDLE_CORES | Inputs::NR_IDLE_SCAN);
+        self.shared.clear();
+        self.shared.resize(state.topology.nr_shared(), shared);
+        for cpu in &mut self.cpus {
+            cpu.avg_scan_cost_ns = 0;
+            cpu.known.set_derived(Inputs::SCAN_COST);
         }
     }
 

@@ -33,6 +33,8 @@ pub enum Step {
         /// The value.
         nr_idle_scan: u32,
     },
+    /// Sched domains were built anew ([`State::topology`](crate::machine::State) is another): what they share is new, too.
+    Domains,
     /// A fact about hidden state was observed in the recorded kernel: it overwrites. Only its own model is told.
     Fact(HiddenFact),
     /// The same fact for every other implementation: taken only while the value is unknown.

@@ -2,7 +2,7 @@
 //! From a case's shape to sched domains, as `build_sched_domains()` would lay them.
 //!
 //! ```text
-//! NUMA   all nodes, above it nothing
+//! NUMA   all nodes, above it nothing; where distances are told, overlap.rs has what is above PKG
 //! NUMA   near nodes, where the shape has them
 //! PKG    a node
 //! MC     an LLC
@@ -15,8 +15,27 @@
 
 use crate::cpumask::Cpumask;
 use crate::scenario::CaseError;
+use crate::scenario::overlap::{Below, NumaLevels, node_of};
 use crate::scenario::shape::{FULL_CAPACITY, Shape};
+use crate::topology::build::set_chains;
 use crate::topology::{Domain, Parts, SdFlags, Topology};
+use crate::units::Cpu;
+
+/// What every domain does.
+const BASE_FLAGS: SdFlags = SdFlags::BALANCE_NEWIDLE
+    .union(SdFlags::BALANCE_EXEC)
+    .union(SdFlags::BALANCE_FORK)
+    .union(SdFlags::WAKE_AFFINE)
+    .union(SdFlags::PREFER_SIBLING);
+
+/// What a NUMA domain does.
+pub(super) const NUMA_FLAGS: SdFlags =
+    BASE_FLAGS.difference(SdFlags::PREFER_SIBLING).union(SdFlags::NUMA).union(SdFlags::SERIALIZE);
+
+/// What is left of that beyond RECLAIM_DISTANCE.
+pub(super) fn far(numa: SdFlags) -> SdFlags {
+    numa - (SdFlags::BALANCE_EXEC | SdFlags::BALANCE_FORK | SdFlags::WAKE_AFFINE | SdFlags::BALANCE_WAKE)
+}
 
 /// One level of the table, with the spans it has on this machine.
 struct Level {
@@ -46,7 +65,7 @@ impl Shape {
         let domains = self.domains();
         let asym_spans = asym_spans(&domains);
         let smt = self.smt_masks(n);
-        Ok(Topology::new(Parts {
+        let mut parts = Parts {
             nr_cpu_ids: n,
             online: self.online(),
             smt_present: smt.iter().any(|mask| mask.weight() > 1),
@@ -58,7 +77,11 @@ impl Shape {
             llcs: Vec::new(),
             asym_spans,
             hierarchy: Vec::new(),
-        })?)
+        };
+        if !self.distances.is_empty() {
+            self.overlap(&mut parts);
+        }
+        Ok(Topology::new(parts)?)
     }
 
     /// CPUs that are in sched domains.
@@ -66,22 +89,29 @@ impl Shape {
         self.online().and_not(&self.isolated)
     }
 
+    /// Puts the NUMA domains of each CPU on top of the others in `parts`, and tells whose each domain is.
+    fn overlap(&self, parts: &mut Parts) {
+        let active = self.active();
+        let (levels, numa) = (self.levels(), NumaLevels::new(self));
+        let asym = Asymmetric(self.capacities(&active));
+        let mut chains = vec![Vec::new(); parts.nr_cpu_ids];
+        for cpu in active.iter() {
+            let below = parts.domains.iter().filter(|domain| domain.span.test(cpu)).cloned().collect();
+            let below = Below { chain: below, imb: package_imb(&levels, cpu, &active) };
+            let numbered = (node_of(self, cpu), below, levels.len());
+            chains[cpu.index()] = numa.chain(self, &asym, &active, numbered);
+        }
+        set_chains(parts, chains);
+    }
+
     fn levels(&self) -> Vec<Level> {
-        let base = SdFlags::BALANCE_NEWIDLE
-            | SdFlags::BALANCE_EXEC
-            | SdFlags::BALANCE_FORK
-            | SdFlags::WAKE_AFFINE
-            | SdFlags::PREFER_SIBLING;
-        let base = if self.balance_wake { base | SdFlags::BALANCE_WAKE } else { base };
-        let numa = (base - SdFlags::PREFER_SIBLING) | SdFlags::NUMA | SdFlags::SERIALIZE;
-        let far = numa - (SdFlags::BALANCE_EXEC | SdFlags::BALANCE_FORK | SdFlags::WAKE_AFFINE | SdFlags::BALANCE_WAKE);
+        let wake = if self.balance_wake { SdFlags::BALANCE_WAKE } else { SdFlags::empty() };
+        let (base, numa) = (BASE_FLAGS | wake, NUMA_FLAGS | wake);
         let union = |masks: &mut dyn Iterator<Item = Cpumask>| masks.fold(Cpumask::EMPTY, |all, mask| all | mask);
         let near = |group: u32| {
             union(&mut self.llcs.iter().filter(|l| l.node / self.near_nodes.max(1) == group).map(|l| l.cpus()))
         };
-        let mut nodes: Vec<u32> = self.llcs.iter().map(|llc| llc.node).collect();
-        nodes.sort_unstable();
-        nodes.dedup();
+        let nodes = self.nodes();
         let of_node = |node: u32| union(&mut self.llcs.iter().filter(|llc| llc.node == node).map(|llc| llc.cpus()));
         let clusters = self.llcs.iter().filter(|llc| llc.clusters.len() > 1).flat_map(|llc| &llc.clusters);
         let mut levels = vec![
@@ -102,13 +132,16 @@ impl Shape {
             },
             Level { name: "PKG", flags: base, spans: nodes.iter().map(|&node| of_node(node)).collect() },
         ];
+        if !self.distances.is_empty() {
+            return levels;
+        }
         if self.near_nodes > 1 {
             let mut groups: Vec<u32> = nodes.iter().map(|node| node / self.near_nodes).collect();
             groups.dedup();
             levels.push(Level { name: "NUMA", flags: numa, spans: groups.into_iter().map(near).collect() });
         }
         if nodes.len() > 1 {
-            let flags = if self.far { far } else { numa };
+            let flags = if self.far { far(numa) } else { numa };
             levels.push(Level { name: "NUMA", flags, spans: vec![self.present()] });
         }
         levels
@@ -118,7 +151,7 @@ impl Shape {
         let active = self.active();
         let levels = self.levels();
         let mut domains: Vec<Domain> = Vec::new();
-        let capacities = self.capacities(&active);
+        let asym = Asymmetric(self.capacities(&active));
         for (at, level) in levels.iter().enumerate() {
             for span in level.spans.iter().map(|span| *span & active) {
                 // Degenerate: one CPU, or the same span as the domain below (flags that need groups do not count).
@@ -126,10 +159,8 @@ impl Shape {
                     continue;
                 }
                 let mut flags = level.flags;
-                let inside = self.capacities(&span);
-                if inside.len() > 1 && !flags.contains(SdFlags::SHARE_CPUCAPACITY) {
-                    flags |= SdFlags::ASYM_CPUCAPACITY;
-                    flags.set(SdFlags::ASYM_CPUCAPACITY_FULL, inside == capacities);
+                if !flags.contains(SdFlags::SHARE_CPUCAPACITY) {
+                    flags |= asym.flags(self, &span);
                 }
                 domains.push(Domain {
                     level: at as u32,
@@ -154,6 +185,22 @@ impl Shape {
     }
 }
 
+/// The capacities of a machine.
+pub(super) struct Asymmetric(Vec<u64>);
+
+impl Asymmetric {
+    /// What a domain of that span has of them.
+    pub fn flags(&self, shape: &Shape, span: &Cpumask) -> SdFlags {
+        let inside = shape.capacities(span);
+        let mut flags = SdFlags::empty();
+        if inside.len() > 1 {
+            flags |= SdFlags::ASYM_CPUCAPACITY;
+            flags.set(SdFlags::ASYM_CPUCAPACITY_FULL, inside == self.0);
+        }
+        flags
+    }
+}
+
 /// Spans of the lowest domain with every capacity, where that is no LLC: 7.3 gives it shared state of its own.
 fn asym_spans(domains: &[Domain]) -> Vec<Cpumask> {
     let asym = |sd: &&Domain| sd.flags.contains(SdFlags::ASYM_CPUCAPACITY);
@@ -172,32 +219,40 @@ fn asym_spans(domains: &[Domain]) -> Vec<Cpumask> {
 ///
 /// **Source**: kernel/sched/topology.c, build_sched_domains(), v6.1.
 fn imb_numa_nr(levels: &[Level], at: usize, span: &Cpumask, active: &Cpumask) -> u32 {
-    const PKG: usize = 3;
     if at < PKG {
         return 0;
     }
     let Some(cpu) = span.first() else { return 0 };
-    let weight = |level: usize| {
-        let own = levels[level].spans.iter().find(|span| span.test(cpu));
-        own.map_or(1, |span| (*span & *active).weight()).max(1)
-    };
-    let pkg = weight(PKG);
-    let imb = match pkg / weight(PKG - 1) {
-        1 => pkg >> 3,
-        nr_llcs => nr_llcs,
-    }
-    .max(1);
+    let imb = package_imb(levels, cpu, active);
     if at == PKG {
         return imb;
     }
-    let imb_span = weight(PKG + 1);
-    imb * (weight(at) / imb_span).max(1)
+    let imb_span = weight(levels, PKG + 1, cpu, active);
+    imb * (weight(levels, at, cpu, active) / imb_span).max(1)
+}
+
+/// The level above the LLC.
+const PKG: usize = 3;
+
+/// That of the level above the LLC.
+fn package_imb(levels: &[Level], cpu: Cpu, active: &Cpumask) -> u32 {
+    let pkg = weight(levels, PKG, cpu, active);
+    let imb = match pkg / weight(levels, PKG - 1, cpu, active) {
+        1 => pkg >> 3,
+        nr_llcs => nr_llcs,
+    };
+    imb.max(1)
+}
+
+/// CPUs of a level as `cpu` sees it.
+fn weight(levels: &[Level], level: usize, cpu: Cpu, active: &Cpumask) -> u32 {
+    let own = levels[level].spans.iter().find(|span| span.test(cpu));
+    own.map_or(1, |span| (*span & *active).weight()).max(1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Cpu;
 
     fn shape(lines: &[&str]) -> Shape {
         Shape { llcs: lines.iter().map(|line| line.parse().expect("a line")).collect(), ..Shape::default() }

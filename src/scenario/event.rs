@@ -14,6 +14,7 @@
 //! tick 4                                    jiffies pass; what waits on wake lists is enqueued
 //! balance llc0 3                            periodic balance computes nr_idle_scan
 //! preempt cpu3 | resume cpu3                vcpu_is_preempted()
+//! offline cpu3 | online cpu3                hotplug: sched domains are built anew
 //! ```
 
 use std::fmt;
@@ -102,6 +103,8 @@ pub enum Event {
     Balance(usize, u32),
     /// `vcpu_is_preempted()` of a CPU.
     Preempt(Cpu, bool),
+    /// A CPU comes up (`true`) or goes down.
+    Hotplug(Cpu, bool),
 }
 
 impl Event {
@@ -147,6 +150,8 @@ impl fmt::Display for Event {
             Self::Balance(llc, nr) => write!(f, "balance llc{llc} {nr}"),
             Self::Preempt(cpu, true) => write!(f, "preempt cpu{cpu}"),
             Self::Preempt(cpu, false) => write!(f, "resume cpu{cpu}"),
+            Self::Hotplug(cpu, false) => write!(f, "offline cpu{cpu}"),
+            Self::Hotplug(cpu, true) => write!(f, "online cpu{cpu}"),
         }
     }
 }
@@ -178,6 +183,8 @@ impl FromStr for Event {
             "balance" => Self::Balance(words.named("llc")?, words.number("nr_idle_scan")?),
             "preempt" => Self::Preempt(words.cpu()?, true),
             "resume" => Self::Preempt(words.cpu()?, false),
+            "offline" => Self::Hotplug(words.cpu()?, false),
+            "online" => Self::Hotplug(words.cpu()?, true),
             _ => return Err(words.bad("wake, fork, exec, sleep, idle, load, move, affine, switch, tick, balance, …")),
         };
         match words.words.next() {
@@ -296,6 +303,8 @@ mod tests {
             "balance llc0 3",
             "preempt cpu3",
             "resume cpu3",
+            "offline cpu3",
+            "online cpu255",
         ] {
             assert_eq!(line.parse::<Event>().expect(line).to_string(), line);
         }

@@ -10,7 +10,7 @@ use crate::cpumask::Cpumask;
 use crate::fair::SchedFeat;
 use crate::scenario::dna::{Dna, Gene};
 use crate::scenario::shape::FULL_CAPACITY;
-use crate::scenario::{Case, Core, CpuState, Event, Llc, Load, Settings, Shape, TaskState};
+use crate::scenario::{Case, Core, CpuState, Distances, Event, Links, Llc, Load, Settings, Shape, TaskState};
 use crate::units::Cpu;
 
 /// CPU numbers stay below this.
@@ -102,7 +102,7 @@ fn machine(dna: &Dna, gene: &mut Gene<'_>) -> Result<Shape> {
     let asym = if smt == 1 { gene.pick(&[0, 0, 0, 0, 1, 2, 3])? } else { gene.byte().map(|_| 0)? };
     let offline = gene.odds(30)?;
     let isolated = gene.odds(50)?;
-    let near_nodes = gene.pick(&[0, 0, 2])?;
+    let near = gene.byte()?;
     let far = gene.odds(60)?;
     let balance_wake = gene.odds(20)?;
 
@@ -111,7 +111,14 @@ fn machine(dna: &Dna, gene: &mut Gene<'_>) -> Result<Shape> {
     for ([llc, core, _thread], cpu) in numbers {
         cores[llc][core].set(cpu);
     }
-    let mut shape = Shape { near_nodes, far, balance_wake, ..Shape::default() };
+    let mut shape = Shape { balance_wake, ..Shape::default() };
+    // Few machines have many nodes: those whose nodes are linked have one for each LLC.
+    let links = links(near).filter(|_| nr_llcs > 2);
+    let per_node = if links.is_some() { 1 } else { per_node };
+    match links {
+        Some((links, step)) => shape.distances = Distances::linked(links, nr_llcs as u32, step),
+        None => (shape.near_nodes, shape.far) = ([0, 0, 2][usize::from(near % 3)], far),
+    }
     for (at, cores) in cores.into_iter().enumerate() {
         let capacity = |core: usize| match asym {
             1 if at >= nr_llcs.div_ceil(2) || (nr_llcs == 1 && core >= nr_cores.div_ceil(2)) => 446,
@@ -133,6 +140,16 @@ fn machine(dna: &Dna, gene: &mut Gene<'_>) -> Result<Shape> {
     }
     Ok(shape)
 }
+
+/// How nodes are linked and the distance for each link; `None`: all alike, or in near groups. The third link of the
+/// longer steps is beyond RECLAIM_DISTANCE, or the second.
+fn links(gene: u8) -> Option<(Links, u32)> {
+    let kind = usize::from(gene.checked_sub(LINKED)?);
+    Some(([Links::Ring, Links::Line, Links::Mesh, Links::Cube][kind % 4], [6, 10, 15][kind / 4 % 3]))
+}
+
+/// Genes from here on link nodes.
+const LINKED: u8 = 216;
 
 /// How CPUs are numbered over LLCs, cores and threads.
 struct Numbering {
@@ -305,6 +322,12 @@ fn event(bytes: &[u8; 8], there: &There, nr_tasks: usize) -> Result<Event> {
         234..=239 => Event::Switch(cpu),
         240..=247 => Event::Tick([1, 4, 1, 10, 300][usize::from(amount) % 5]),
         248..=251 => Event::Balance(usize::from(flags) % there.llcs.len(), u32::from(amount % 16)),
-        _ => Event::Preempt(cpu, amount & 1 == 0),
+        252..=253 => Event::Preempt(cpu, amount & 1 == 0),
+        _ => {
+            // Mostly one of the last four, so that one that went comes back.
+            let present = &there.present;
+            let of = if flags < 192 { present.len().min(4) } else { present.len() };
+            Event::Hotplug(present[present.len() - 1 - usize::from(flags) % of], amount & 3 == 3)
+        }
     })
 }

@@ -6,16 +6,19 @@
 //! [`State`](crate::machine::State) that implementations look at, asks them at each wakeup, and puts the task where the
 //! first of them said.
 
+mod distances;
 mod dna;
 mod domains;
 pub mod event;
 mod file;
 mod genes;
+mod overlap;
 mod picture;
 mod relabel;
 pub mod shape;
 mod world;
 
+pub use distances::{Distances, Links};
 pub use dna::{Breed, genes_of_cpu_states, genes_of_events, genes_of_tasks};
 pub use event::{Event, Load, TaskIndex};
 pub use file::VERSION;
@@ -338,7 +341,12 @@ impl Case {
                     cpu(&what, to)?;
                 }
                 Event::Sleep(p) | Event::Affine(p, _) => task(&what, p)?,
-                Event::Exec(on) | Event::Idle(on) | Event::Load(on, _) | Event::Switch(on) | Event::Preempt(on, _) => {
+                Event::Exec(on)
+                | Event::Idle(on)
+                | Event::Load(on, _)
+                | Event::Switch(on)
+                | Event::Preempt(on, _)
+                | Event::Hotplug(on, _) => {
                     cpu(&what, on)?;
                 }
                 Event::Balance(llc, _) if llc >= self.machine.llcs.len() => {

@@ -36,6 +36,9 @@ impl fmt::Debug for Case {
         }
         let words = [(machine.far, "far nodes"), (machine.balance_wake, "SD_BALANCE_WAKE")];
         words.iter().filter(|(set, _)| *set).try_for_each(|(_, word)| write!(f, ", {word}"))?;
+        if !machine.distances.is_empty() {
+            write!(f, ", node distances {}", machine.distances)?;
+        }
         writeln!(f)?;
         for (at, llc) in self.machine.llcs.iter().enumerate() {
             writeln!(f, "  llc{at} {}", self.llc_line(llc))?;

@@ -28,11 +28,30 @@ impl Case {
         case.rewritten(&|cpu| Some(number(cpu)), &Some).expect("nothing is taken out")
     }
 
-    /// The case with its CPUs numbered 0, 1, 2, … in the order they have.
+    /// The case with its CPUs numbered 0, 1, 2, … in the order they have, and its nodes where distances are told.
     pub fn compacted(&self) -> Self {
         let present = self.machine.present();
         let rank = |cpu: Cpu| present.iter().position(|there| there == cpu);
-        self.rewritten(&|cpu| rank(cpu).and_then(Cpu::new), &Some).unwrap_or_else(|| self.clone())
+        let mut case = self.rewritten(&|cpu| rank(cpu).and_then(Cpu::new), &Some).unwrap_or_else(|| self.clone());
+        case.compact_nodes();
+        case
+    }
+
+    /// Nodes without CPUs leave the table of distances.
+    fn compact_nodes(&mut self) {
+        if self.machine.distances.is_empty() {
+            return;
+        }
+        let nodes = self.machine.nodes();
+        let rank = |node: u32| nodes.binary_search(&node).ok();
+        for llc in &mut self.machine.llcs {
+            llc.node = rank(llc.node).unwrap_or(0) as u32;
+        }
+        for task in &mut self.tasks {
+            let nid = u32::try_from(task.numa_preferred_nid).ok().and_then(rank);
+            task.numa_preferred_nid = nid.map_or(-1, |nid| nid as i32);
+        }
+        self.machine.distances = self.machine.distances.of(&nodes);
     }
 
     /// The case without the CPUs in `gone` and without what happens on them; tasks there move to another CPU. `None`
@@ -135,6 +154,7 @@ impl Rewrite<'_> {
             Event::Tick(jiffies) => Event::Tick(jiffies),
             Event::Balance(llc, nr) => Event::Balance(self.llcs[llc]?, nr),
             Event::Preempt(on, preempted) => Event::Preempt(cpu(on)?, preempted),
+            Event::Hotplug(on, online) => Event::Hotplug(cpu(on)?, online),
         })
     }
 }

@@ -16,7 +16,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::cpumask::Cpumask;
-use crate::scenario::CaseError;
+use crate::scenario::{CaseError, Distances};
 use crate::units::Cpu;
 
 /// The capacity of a biggest CPU (`SCHED_CAPACITY_SCALE`).
@@ -74,6 +74,9 @@ pub struct Shape {
     /// The top NUMA level is beyond RECLAIM_DISTANCE: no affine wakeups across it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub far: bool,
+    /// Distances between the nodes; empty: as `near_nodes` and `far` say.
+    #[serde(default, skip_serializing_if = "Distances::is_empty")]
+    pub distances: Distances,
     /// Domains have SD_BALANCE_WAKE: wakeups can take the slow path (mainline sets it nowhere).
     #[serde(default, skip_serializing_if = "is_false")]
     pub balance_wake: bool,
@@ -91,9 +94,11 @@ impl Shape {
     /// Whether `other` is the same machine but for the hidden state of its LLCs: it has the same topology then.
     pub fn is_built_as(&self, other: &Self) -> bool {
         let settings = |shape: &Self| (shape.near_nodes, shape.far, shape.balance_wake);
+        let distances = self.distances == other.distances;
         let llcs = |shape: &Self| shape.llcs.len();
         let pairs = || self.llcs.iter().zip(&other.llcs);
-        (settings(self), llcs(self)) == (settings(other), llcs(other))
+        distances
+            && (settings(self), llcs(self)) == (settings(other), llcs(other))
             && (self.offline, self.isolated) == (other.offline, other.isolated)
             && pairs().all(|(a, b)| a.node == b.node && a.clusters == b.clusters)
     }
@@ -111,6 +116,14 @@ impl Shape {
     /// One above the highest CPU named.
     pub fn nr_cpu_ids(&self) -> usize {
         self.present().iter().last().map_or(0, |cpu| cpu.index() + 1)
+    }
+
+    /// The nodes of all LLCs, ascending.
+    pub fn nodes(&self) -> Vec<u32> {
+        let mut nodes: Vec<u32> = self.llcs.iter().map(|llc| llc.node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
     }
 
     /// The cores of all LLCs.
@@ -147,6 +160,10 @@ impl Shape {
         if let Some(llc) = self.llcs.iter().find(|llc| llc.node > 255) {
             return wrong(format!("node {}, expected at most 255", llc.node));
         }
+        if !self.distances.is_empty() && (self.near_nodes > 0 || self.far) {
+            return wrong("distances beside near_nodes or far: they say the same".to_owned());
+        }
+        self.distances.check(self.nodes().last().map_or(0, |node| node + 1))?;
         Ok(())
     }
 

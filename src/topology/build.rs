@@ -284,7 +284,7 @@ fn remove_degenerate(chain: &mut Vec<Sd>, release: Release) {
 }
 
 /// Puts each CPU's chain of domains into `parts`: equal ones become one, sorted by level and first CPU.
-pub(super) fn set_chains(parts: &mut Parts, chains: Vec<Vec<Domain>>) {
+pub(crate) fn set_chains(parts: &mut Parts, chains: Vec<Vec<Domain>>) {
     let key = |domain: &Domain| {
         let (level, name, span) = (domain.level, domain.name.clone(), domain.span);
         (level, span.first(), span, name, domain.flags, domain.imbalance_pct, domain.imb_numa_nr)

@@ -5,7 +5,7 @@
 use crate::fair::decision::Exit;
 use crate::fair::env::Env;
 use crate::fair::features::SchedFeat;
-use crate::fair::groups::{Group, groups};
+use crate::fair::groups::{Group, Reach, groups};
 pub use crate::fair::v5_2::slow::cpu_util;
 use crate::fair::v5_2::slow::{descend, lsub_positive, no_contribution};
 pub use crate::fair::v5_11::slow::{
@@ -87,7 +87,7 @@ pub fn update_sg_wakeup_stats<R: Recorder>(e: &mut Env<'_, R>, sd: &Domain, grou
 pub fn find_idlest_group<R: Recorder>(e: &mut Env<'_, R>, id: DomainId, p: TaskId, this_cpu: Cpu) -> Option<Group> {
     e.enter("find_idlest_group");
     let sd = e.topology().domain(id);
-    let groups = groups(e, this_cpu, id);
+    let groups = groups(e, this_cpu, id, Reach::Beyond);
     let cpus_ptr = e.cpus_ptr(p);
     let mut idlest: Option<(&Group, SgLbStats)> = None;
     let mut local: Option<(&Group, SgLbStats)> = None;

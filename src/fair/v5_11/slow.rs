@@ -5,7 +5,7 @@
 use crate::fair::decision::Exit;
 use crate::fair::env::Env;
 use crate::fair::features::Patch;
-use crate::fair::groups::{Group, groups};
+use crate::fair::groups::{Group, Reach, groups};
 use crate::fair::leaf::fits_capacity;
 use crate::fair::walk::Recorder;
 use crate::machine::TaskId;
@@ -291,7 +291,7 @@ pub(crate) fn stay_busy(
 pub fn find_idlest_group<R: Recorder>(e: &mut Env<'_, R>, id: DomainId, p: TaskId, this_cpu: Cpu) -> Option<Group> {
     e.enter("find_idlest_group");
     let sd = e.topology().domain(id);
-    let groups = groups(e, this_cpu, id);
+    let groups = groups(e, this_cpu, id, Reach::Beyond);
     let cpus_ptr = e.cpus_ptr(p);
     let mut idlest: Option<(&Group, SgLbStats)> = None;
     let mut local: Option<(&Group, SgLbStats)> = None;

@@ -5,7 +5,7 @@ use crate::cpumask::Cpumask;
 use crate::fair::decision::Exit;
 use crate::fair::env::Env;
 use crate::fair::features::SchedFeat;
-use crate::fair::groups::{Group, groups};
+use crate::fair::groups::{Group, Reach, groups};
 use crate::fair::walk::Recorder;
 use crate::machine::TaskId;
 use crate::topology::{Domain, DomainId, SdFlags};
@@ -83,7 +83,7 @@ pub fn find_idlest_group<R: Recorder>(
 ) -> Option<Group> {
     e.enter("find_idlest_group");
     let sd: &Domain = e.topology().domain(id);
-    let groups = groups(e, this_cpu, id);
+    let groups = groups(e, this_cpu, id, Reach::Beyond);
     let mut seen = Seen::default();
     let (mut min_runnable_load, mut this_runnable_load) = (u64::MAX, u64::MAX);
     let (mut min_avg_load, mut this_avg_load) = (u64::MAX, u64::MAX);

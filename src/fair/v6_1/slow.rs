@@ -5,7 +5,7 @@
 use crate::fair::decision::Exit;
 use crate::fair::env::Env;
 use crate::fair::features::{Patch, SchedFeat};
-use crate::fair::groups::{Group, groups};
+use crate::fair::groups::{Group, Reach, groups};
 use crate::fair::v5_2::slow::{descend, no_contribution};
 pub use crate::fair::v5_11::slow::{
     GroupType, SgLbStats, cpu_load_without, cpu_runnable_without, cpu_util, find_idlest_group_cpu, task_running_on_cpu,
@@ -110,7 +110,7 @@ pub(crate) fn idle_imbalance<R: Recorder>(e: &mut Env<'_, R>, local_sgs: &SgLbSt
 pub fn find_idlest_group<R: Recorder>(e: &mut Env<'_, R>, id: DomainId, p: TaskId, this_cpu: Cpu) -> Option<Group> {
     e.enter("find_idlest_group");
     let sd = e.topology().domain(id);
-    let groups = groups(e, this_cpu, id);
+    let groups = groups(e, this_cpu, id, Reach::Inside);
     let cpus_ptr = e.cpus_ptr(p);
     let mut idlest: Option<(&Group, SgLbStats)> = None;
     let mut local: Option<(&Group, SgLbStats)> = None;

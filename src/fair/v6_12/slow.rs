@@ -4,7 +4,7 @@
 use crate::fair::decision::Exit;
 use crate::fair::env::Env;
 use crate::fair::features::{Patch, SchedFeat};
-use crate::fair::groups::{Group, groups};
+use crate::fair::groups::{Group, Reach, groups};
 pub use crate::fair::v5_2::slow::cpu_util;
 use crate::fair::v5_2::slow::{descend, no_contribution};
 pub use crate::fair::v5_11::slow::find_idlest_group_cpu as sched_balance_find_dst_group_cpu;
@@ -96,7 +96,7 @@ pub fn sched_balance_find_dst_group<R: Recorder>(
 ) -> Option<Group> {
     e.enter("sched_balance_find_dst_group");
     let sd = e.topology().domain(id);
-    let groups = groups(e, this_cpu, id);
+    let groups = groups(e, this_cpu, id, Reach::Inside);
     let cpus_ptr = e.cpus_ptr(p);
     let mut idlest: Option<(&Group, SgLbStats)> = None;
     let mut local: Option<(&Group, SgLbStats)> = None;

@@ -3,7 +3,7 @@
 
 use crate::fair::decision::Exit;
 use crate::fair::env::Env;
-use crate::fair::groups::{Group, groups};
+use crate::fair::groups::{Group, Reach, groups};
 use crate::fair::v5_2::slow::descend;
 use crate::fair::v5_11::slow::{node_is, note_group, stay_busy};
 use crate::fair::v6_1::slow::{NR_CPUS, idle_imbalance};
@@ -76,7 +76,7 @@ pub fn sched_balance_find_dst_group<R: Recorder>(
 ) -> Option<Group> {
     e.enter("sched_balance_find_dst_group");
     let sd = e.topology().domain(id);
-    let groups = groups(e, this_cpu, id);
+    let groups = groups(e, this_cpu, id, Reach::Inside);
     let cpus_ptr = e.cpus_ptr(p);
     let mut idlest: Option<(&Group, SgLbStats)> = None;
     let mut local: Option<(&Group, SgLbStats)> = None;

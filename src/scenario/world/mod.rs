@@ -12,17 +12,22 @@
 //! * A CPU whose queue has emptied is idle from then on: `__update_idle_core()`. The event `idle` says so even of a CPU
 //!   that was idle already.
 //! * Each event takes 10 µs, a tick as long as its jiffies. `avg_idle` follows the idle periods that wakeups end.
+//! * A CPU that goes down leaves all domains first; then its named tasks go where select_fallback_rq() puts them, one that
+//!   may go nowhere gives up its affinity, and the unnamed ones end. It comes up idle. The last CPU stays. Domains built
+//!   anew share nothing with the old ones: no idle cores, nr_idle_scan 0, no scan cost. Who sleeps there stays there.
 //! * Loads and utilisations of tasks do not change; a run queue's are the sums over its tasks, plus a constant.
 
+mod hotplug;
 mod setup;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::cpumask::Cpumask;
 use crate::fair::{HiddenFact, Step};
 use crate::machine::{Provenance, RunQueues, State, Task, TaskFlags, TaskId};
 use crate::scenario::{Event, Load, Shape, TaskIndex};
-use crate::topology::SharedId;
+use crate::topology::Topology;
 use crate::units::Cpu;
 use crate::wakeup::{WakeKind, Wakeup};
 
@@ -93,8 +98,10 @@ pub struct World {
     /// The run queues of the idle machine.
     idle: RunQueues,
     queues: Vec<Queue>,
-    /// Shared state of each line's LLC.
-    llcs: Vec<Option<SharedId>>,
+    /// The domains that the case begins with.
+    home: Arc<Topology>,
+    /// The domains with other CPUs online, as far as they were needed.
+    others: Vec<Arc<Topology>>,
     nr_tasks: usize,
     now_ns: u64,
     facts: Vec<HiddenFact>,
@@ -173,7 +180,7 @@ impl World {
                 }
                 Ok(Played::Happened)
             }
-            Event::Balance(llc, nr_idle_scan) => match self.llcs[llc] {
+            Event::Balance(llc, nr_idle_scan) => match self.shared_of(llc) {
                 None => Ok(Played::Skipped),
                 Some(shared) => {
                     player.step(&self.state, &Step::Balance { shared, nr_idle_scan })?;
@@ -184,6 +191,7 @@ impl World {
                 self.state.rq.vcpu_preempted.assign(cpu, preempted);
                 Ok(Played::Happened)
             }
+            Event::Hotplug(cpu, online) => self.hotplug(cpu, online, player),
         }
     }
 

@@ -24,13 +24,13 @@ impl World {
             let task = Task::new(Pid(100_000 + i32::from(cpu.0)), comm, Cpumask::of(cpu), cpu);
             state.tasks.0.push(Task { on_rq: true, load_avg: 512, h_load: 512, ..task });
         }
-        let llcs = case.machine.llcs.iter().map(|l| l.cpus().iter().find_map(|cpu| topology.llc_shared(cpu))).collect();
         let mut world = Self {
             machine: case.machine.clone(),
             idle: state.rq.clone(),
             queues: vec![Queue::default(); topology.nr_cpu_ids()],
             state,
-            llcs,
+            home: topology,
+            others: Vec::new(),
             nr_tasks: 0,
             now_ns: 0,
             facts: Vec::new(),
@@ -56,6 +56,7 @@ impl World {
 
     /// Everything but the machine's shape.
     fn set(&mut self, case: &Case) {
+        self.state.topology = Arc::clone(&self.home);
         self.state.jiffies = case.settings.jiffies;
         self.state.hz = case.settings.hz.max(1);
         // Late enough for every idle period of a case to have begun after 0.
