@@ -62,7 +62,8 @@ pub fn groups<R: Recorder>(e: &mut Env<'_, R>, cpu: Cpu, sd: DomainId, reach: Re
 fn child_span(topology: &Topology, cpu: Cpu, sd: DomainId, reach: Reach) -> Cpumask {
     let sd = topology.domain(sd);
     let mut chain = topology.hierarchy(cpu).iter().rev().map(|&id| topology.domain(id));
-    let is_child = |child: &&Domain| child.level < sd.level && (reach == Reach::Beyond || child.span.is_subset(&sd.span));
+    let is_child =
+        |child: &&Domain| child.level < sd.level && (reach == Reach::Beyond || child.span.is_subset(&sd.span));
     chain.find(is_child).map_or(Cpumask::of(cpu), |child| child.span)
 }
 

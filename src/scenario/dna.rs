@@ -173,7 +173,7 @@ impl Case {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::World;
+    use crate::scenario::{Event, World};
 
     fn bytes(seed: u64, len: usize) -> Vec<u8> {
         let mut rng = oorandom::Rand32::new(seed);
@@ -211,6 +211,34 @@ mod tests {
         assert!(differ <= 1, "{differ} events changed");
         let shorter = Case::from_dna(&dna[..Case::dna_len(19)]);
         assert_eq!(shorter.events, case.events[..19]);
+    }
+
+    #[test]
+    fn linked_nodes_and_hotplug_come_up_and_leave_the_rest_as_it_was() {
+        let cases: Vec<Case> = (0..1500).map(|seed| Case::from_dna(&bytes(seed, Case::dna_len(60)))).collect();
+        let count = |holds: &dyn Fn(&Case) -> bool| cases.iter().filter(|case| holds(case)).count();
+        let linked = count(&|case| !case.machine.distances.is_empty());
+        let hotplug =
+            |online| count(&|case| case.events.iter().any(|e| matches!(*e, Event::Hotplug(_, up) if up == online)));
+        assert!((30..150).contains(&linked), "{linked}");
+        assert!(hotplug(false) > 200 && hotplug(true) > 100, "{} {}", hotplug(false), hotplug(true));
+        // The genes that these took: for near nodes from 216 on, for preempted CPUs from 254 on.
+        let mut dna = bytes(11, Case::dna_len(8));
+        let near = 21;
+        for (byte, expected) in [(0, 0), (2, 2), (215, 2), (214, 0)] {
+            dna[near] = byte;
+            let machine = Case::from_dna(&dna).machine;
+            assert!(machine.distances.is_empty());
+            assert_eq!(machine.near_nodes, expected, "{byte}");
+        }
+        for (byte, expected) in
+            [(252, "preempt"), (253, "preempt"), (251, "balance"), (254, "offline"), (255, "offline")]
+        {
+            let event = genes_of_events(3);
+            dna[event.clone()].copy_from_slice(&[byte, 0, 0, 0, 0, 0, 0, 0]);
+            let event = Case::from_dna(&dna).events[3].to_string();
+            assert!(event.starts_with(expected), "{byte}: {event}");
+        }
     }
 
     #[test]
