@@ -9,8 +9,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sisdiff::fuzz_loop::{self, Found, Plan};
-use sisdiff::oracle::{Allowed, KNOWN, KnownBug, Models, Seen, canary};
-use sisdiff::repro::minimized;
+use sisdiff::oracle::{Allowed, KNOWN, KnownBug, Models, Scout, Seen, canary};
+use sisdiff::repro::minimized_where;
 use sisdiff::scenario::Case;
 
 /// How long a search may take.
@@ -30,7 +30,9 @@ fn main() -> Result<(), Error> {
         let runs: Vec<Option<Run>> = (1..=5).map(|seed| search(bug, seed)).collect();
         report(bug, &runs);
         let smallest = runs.iter().flatten().map(|run| &run.case).min_by_key(|case| size(case));
-        if let Some(case) = smallest.filter(|case| write && bug.case().is_none_or(|old| size(case) < size(&old))) {
+        if let Some(case) =
+            smallest.filter(|case| write && bug.case().is_none_or(|old| size(case) < size(&old) || !is_seen(bug, &old)))
+        {
             let name: String =
                 bug.fix.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }).collect();
             let name = match bug.fix {
@@ -53,6 +55,12 @@ struct Run {
     cases: u64,
     seconds: f64,
     case: Case,
+}
+
+/// Whether the case shows the bug.
+fn is_seen(bug: &KnownBug, case: &Case) -> bool {
+    let played = Scout::new(&bug.pair(), &Models, bug.options()).play(case);
+    played.is_ok_and(|(findings, _)| findings.iter().any(|finding| bug.is_seen_in(finding)))
 }
 
 /// CPUs, decisions, then everything else that is written down.
@@ -93,7 +101,10 @@ fn search(bug: &KnownBug, seed: u64) -> Option<Run> {
         plan.cases = plan.cases.map(|cases| cases * 4);
     };
     let found = found?;
-    let (case, finding) = minimized(&found.case, &names, &Models, bug.options(), found.finding.clone());
+    let (case, finding) =
+        minimized_where(&found.case, &names, &Models, bug.options(), found.finding.clone(), &|finding| {
+            bug.is_seen_in(finding)
+        });
     let note = format!("{}: {}", bug.fix, finding.to_string().lines().next().unwrap_or_default());
     Some(Run { cases: found.number, seconds, case: Case { note, ..case } })
 }

@@ -8,7 +8,7 @@ use crate::oracle::{Finding, INVARIANTS, Maker, Options, Side, Tally, Trouble, a
 use crate::report::layout::{HEADING, paint};
 use crate::report::picture::{LEGEND, picture};
 use crate::report::walks::{Line, first_difference, lines, side_by_side, stacked};
-use crate::scenario::{Case, Played, Player, World};
+use crate::scenario::{Case, Event, Played, Player, World};
 use crate::shrink::shrink;
 use crate::units::Cpu;
 use crate::wakeup::Wakeup;
@@ -89,11 +89,23 @@ pub fn minimized(
     finding: Finding,
 ) -> (Case, Finding) {
     let key = finding.key();
+    minimized_where(case, names, maker, options, finding, &|other| other.key() == key)
+}
+
+/// The same for a finding of a sort: whatever `is_same` takes for it.
+pub fn minimized_where(
+    case: &Case,
+    names: &[String],
+    maker: &dyn Maker,
+    options: Options,
+    finding: Finding,
+    is_same: &dyn Fn(&Finding) -> bool,
+) -> (Case, Finding) {
     let options = Options { expect_equal: finding.oracle == "difference", ..options };
     let whole = matches!(finding.oracle, "relabel" | "replay");
     let again = |case: &Case, names: &[String]| {
         // Quick, and past what else the case shows; what the quick judge leaves out needs the others.
-        if let Some(finding) = spot(case, names, maker, options, &key).ok().flatten() {
+        if let Some(finding) = spot(case, names, maker, options, is_same).ok().flatten() {
             return Some(finding);
         }
         if is_seen_at_once(finding.oracle) {
@@ -101,15 +113,57 @@ pub fn minimized(
         }
         let result =
             if whole { fuzz_loop::check(case, names, maker, options) } else { attempt(case, names, maker, options) };
-        found(result).ok().flatten().filter(|finding| finding.key() == key)
+        found(result).ok().flatten().filter(is_same)
     };
     let mut fewer = names[..1].to_vec();
     fewer.extend(finding.implementations.iter().filter(|name| **name != names[0]).cloned());
     let candidates = [finding.implementations.clone(), fewer];
     let names = candidates.into_iter().find(|fewer| again(case, fewer).is_some()).unwrap_or_else(|| names.to_vec());
-    let small = shrink(case, &mut |candidate| again(candidate, &names).is_some());
+    let mut small = shrink(case, &mut |candidate| again(candidate, &names).is_some());
+    // What led to it becomes the beginning, where the finding does not need the way.
+    loop {
+        let folded = folded(&small, &names, maker).find(|folded| again(folded, &names).is_some());
+        let Some(folded) = folded else { break };
+        small = shrink(&folded, &mut |candidate| again(candidate, &names).is_some());
+    }
     let finding = again(&small, &names).unwrap_or(finding);
     (Case { pair: names, ..small }, finding)
+}
+
+/// The case from each moment on at which a decision is left, latest first.
+fn folded<'a>(case: &'a Case, names: &'a [String], maker: &'a dyn Maker) -> impl Iterator<Item = Case> + 'a {
+    let moments = (1..case.events.len()).rev().filter(|&at| case.events[at..].iter().any(Event::is_decision));
+    moments.filter_map(move |at| fold(case, at, names, maker).ok())
+}
+
+/// The case from its event `at` (from 0) on, with the state and the first implementation's memory of that moment.
+fn fold(case: &Case, at: usize, names: &[String], maker: &dyn Maker) -> Result<Case, Trouble> {
+    let mut world = World::new(case)?;
+    let mut alone = Alone(maker.make(&names[0], case, &world)?);
+    let Ok(()) = world.begin(&mut alone);
+    for event in &case.events[..at] {
+        let Ok(_) = world.play(event, &mut alone);
+    }
+    let hidden = alone.0.implementation.hidden().ok_or(Trouble::NoImplementation)?;
+    let folded = world.as_beginning(case, hidden, &case.events[at..]);
+    folded.check()?;
+    Ok(folded)
+}
+
+/// One implementation that decides.
+struct Alone(Side);
+
+impl Player for Alone {
+    type Error = std::convert::Infallible;
+
+    fn step(&mut self, state: &State, step: &Step) -> Result<(), Self::Error> {
+        self.0.implementation.step(state, step);
+        Ok(())
+    }
+
+    fn decide(&mut self, state: &State, wakeup: &Wakeup) -> Result<Cpu, Self::Error> {
+        Ok(self.0.implementation.select_task_rq(state, wakeup, None).final_cpu)
+    }
 }
 
 /// The case played event by event, with a picture and the walks at each decision, in at most `width` columns.

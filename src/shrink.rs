@@ -3,7 +3,10 @@
 //!
 //! Whatever the case is made of is taken out or set to its default, larger parts first, as long as the same oracle fails
 //! the same way ([`Finding::key`](crate::oracle::Finding::key)): events, then tasks, LLCs, cores, CPUs, then the machine's
-//! peculiarities, the state's, the tasks', the events' own, the settings. Again from the beginning until nothing goes.
+//! peculiarities, the state's, the tasks', the events' own, the settings. Again from the beginning until nothing goes. Then
+//! larger steps with a few changes around them (`jump.rs`), and again.
+
+mod jump;
 
 use crate::cpumask::Cpumask;
 use crate::scenario::shape::FULL_CAPACITY;
@@ -15,14 +18,14 @@ const TRIES_MAX: usize = 20_000;
 
 /// A case made smaller as long as `fails` says that a candidate still fails the same way.
 ///
-/// `case` itself must fail. The result fails too, and no single step of the list above can be taken from it (unless the
-/// limit of 20,000 candidates was reached).
+/// `case` itself must fail. The result fails too, has no more CPUs and decisions, and no single step of the list above can
+/// be taken from it (unless the limit of 20,000 candidates was reached).
 pub fn shrink(case: &Case, fails: &mut dyn FnMut(&Case) -> bool) -> Case {
     let mut shrinker = Shrinker { case: case.clone(), fails, tries: 0 };
     loop {
         let before = shrinker.case.clone();
         shrinker.pass();
-        if shrinker.case == before || shrinker.tries >= TRIES_MAX {
+        if (shrinker.case == before && !shrinker.jump()) || shrinker.tries >= TRIES_MAX {
             return shrinker.case;
         }
     }

@@ -27,7 +27,7 @@ fn the_bug_of_patch_3_is_found_and_made_small() {
         let (small, finding) = minimized(&found.case, &names, &Models, Options::default(), found.finding.clone());
         assert_eq!(finding.key(), found.finding.key());
         let cpus = small.machine.present().weight();
-        assert!(cpus <= 4 && small.decisions() <= 2, "{cpus} CPUs, {} wakeups\n{small:?}", small.decisions());
+        assert!(cpus <= 4 && small.decisions() == 1, "{cpus} CPUs, {} wakeups\n{small:?}", small.decisions());
         assert_eq!(small.pair, ["v5.11+recent-used"]);
         println!("seed {seed}, case {}:\n{small:?}{finding}\n", found.number);
 
@@ -55,7 +55,7 @@ fn with_the_fix_nothing_is_found() {
 /// A difference that is no fault is made small too.
 #[test]
 fn a_difference_is_made_small() {
-    let options = Options { allow_known: true, expect_equal: true };
+    let options = Options { allow_known: true, expect_equal: true, ..Options::default() };
     let outcome = fuzz(&["v5.11", "v6.1"], 3, 50, options);
     let first = outcome.findings.values().min_by_key(|found| found.number).expect("two releases differ");
     let names = ["v5.11".to_owned(), "v6.1".to_owned()];

@@ -84,7 +84,7 @@ fn plan(args: &FuzzArgs) -> Result<Plan, Trouble> {
 }
 
 fn options(args: &OracleArgs) -> Options {
-    Options { allow_known: args.allow_known, expect_equal: args.expect_equal }
+    Options { allow_known: args.allow_known, expect_equal: args.expect_equal, schedstat: args.schedstat }
 }
 
 fn names(pair: &[Spec]) -> Vec<String> {

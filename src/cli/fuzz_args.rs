@@ -41,6 +41,9 @@ pub struct OracleArgs {
     /// Any difference from the first implementation is a finding.
     #[arg(long)]
     pub expect_equal: bool,
+    /// The kernel's counters of wakeups have to agree with the placement (before 6.3 they do not).
+    #[arg(long)]
+    pub schedstat: bool,
 }
 
 /// `sisdiff fuzz`.

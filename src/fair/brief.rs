@@ -26,6 +26,8 @@ pub struct Brief {
     pub scan_limit: Option<i64>,
     /// CPUs that it looked at; one after another counts once.
     pub scan_looks: u32,
+    /// Where ttwu_move_affine was counted: the CPU that wake_affine() chose.
+    pub moved_affine: Option<Cpu>,
     /// The branches taken, where somebody wants to know.
     pub edges: Edges,
     scan: Scan,
@@ -107,6 +109,7 @@ impl Brief {
         self.gave_up = false;
         self.scan_limit = None;
         self.scan_looks = 0;
+        self.moved_affine = None;
         self.scan = Scan::Before;
         self.last_look = None;
         self.edges.restart();
@@ -122,6 +125,7 @@ impl Brief {
     /// Takes `walk` in place of what was there.
     pub fn read(&mut self, walk: &Walk) {
         self.begin();
+        self.moved_affine = walk.moved_affine;
         for step in &walk.steps {
             self.take(step);
         }
@@ -181,6 +185,11 @@ impl Recorder for Brief {
 
     #[inline]
     fn wrote(&mut self, _what: impl FnOnce() -> String) {}
+
+    #[inline]
+    fn moved_affine(&mut self, target: Cpu) {
+        self.moved_affine = Some(target);
+    }
 }
 
 #[cfg(test)]
@@ -212,7 +221,7 @@ mod tests {
             value("nr", 7),
             probe(5),
         ];
-        let brief = Brief::of(&Walk { steps });
+        let brief = Brief::of(&Walk { steps, moved_affine: None });
         assert_eq!((brief.target, brief.probes, brief.gave_up), (Some(Cpu(3)), 5, true));
         assert_eq!((brief.scan_limit, brief.scan_looks), (Some(5), 2));
     }

@@ -180,6 +180,12 @@ impl<'a, R: Recorder> Env<'a, R> {
         &mut self.books.sis
     }
 
+    /// Counts `sd->ttwu_move_affine` and `p->stats.nr_wakeups_affine` for a wakee that goes to `target`.
+    #[inline]
+    pub fn ttwu_move_affine(&mut self, target: Cpu) {
+        self.recorder.moved_affine(target);
+    }
+
     /// Books a read of a CPU's facts.
     #[inline]
     pub(super) fn book_rq(&mut self, cpu: Cpu, inputs: Inputs) {

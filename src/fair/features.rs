@@ -77,6 +77,12 @@ bitflags::bitflags! {
         const BUG_IDLE_CORES_LLC = 1 << 27;
         /// Before c722f35b513f (5.12): no sibling of prev is tried.
         const BUG_NO_IDLE_SMT = 1 << 28;
+        /// 585b6d2723dc (5.13) on 5.11: the groups of a domain stay inside it where nodes are three links apart.
+        const FIX_GROUP_SPAN = 1 << 29;
+        /// No patch of any kernel: find_idlest_group_cpu() takes an idle CPU without idle state whose idle_stamp is 0.
+        const FIX_IDLE_STAMP = 1 << 30;
+        /// 39afe5d6fc59 (6.3) on 5.11: ttwu_move_affine is counted where this_cpu won, not where prev_cpu did.
+        const FIX_MOVE_AFFINE = 1 << 31;
         /// No patch of any kernel: the abs() that the golden vectors of 6.1 and later were made with. It leaves a negative
         /// unsigned difference as it is, where the kernel's include/linux/math.h converts it to signed first.
         const STAND_IN_ABS = 1 << 15;

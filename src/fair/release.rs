@@ -205,6 +205,21 @@ const V5_11_PATCHES: &[PatchInfo] = &[
         bits: Patch::BUG_GROUP_WEIGHT,
         meaning: "as before 289de3598481: group_weight is 0 in the slow path",
     },
+    PatchInfo {
+        name: "fix-group-span",
+        bits: Patch::FIX_GROUP_SPAN,
+        meaning: "585b6d2723dc: sched groups stay in their domain where nodes are three links apart",
+    },
+    PatchInfo {
+        name: "fix-idle-stamp",
+        bits: Patch::FIX_IDLE_STAMP,
+        meaning: "no kernel's: the slow path takes an idle CPU whose idle_stamp is 0",
+    },
+    PatchInfo {
+        name: "fix-move-affine",
+        bits: Patch::FIX_MOVE_AFFINE,
+        meaning: "39afe5d6fc59: ttwu_move_affine is not counted where prev_cpu won",
+    },
 ];
 
 /// Every name that a spec can begin with, oldest first.

@@ -98,6 +98,13 @@ pub fn wake_affine<R: Recorder>(e: &mut Env<'_, R>, sd: &Domain, p: TaskId, this
         target = wake_affine_weight(e, sd, p, this_cpu, prev_cpu);
     }
 
+    // Kernel bug, kept: prev_cpu counts, too (39afe5d6fc59, which is FIX_MOVE_AFFINE).
+    if let Some(target) = target
+        && !(e.patched(Patch::FIX_MOVE_AFFINE) && target != this_cpu)
+    {
+        e.ttwu_move_affine(target);
+    }
+
     target.unwrap_or(prev_cpu)
 }
 

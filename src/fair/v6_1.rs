@@ -42,6 +42,7 @@ pub fn wake_affine<R: Recorder>(e: &mut Env<'_, R>, sd: &Domain, p: TaskId, this
         return prev_cpu;
     }
 
+    e.ttwu_move_affine(this_cpu);
     this_cpu
 }
 

@@ -78,6 +78,10 @@ pub trait Recorder {
         self.step(|| WalkStep::Check { what: what(), holds });
     }
 
+    /// The schedstats counter ttwu_move_affine went up, wake_affine() having chosen `target`.
+    #[inline]
+    fn moved_affine(&mut self, _target: Cpu) {}
+
     /// Hidden state was written; `what` makes the text.
     #[inline]
     fn wrote(&mut self, what: impl FnOnce() -> String) {
@@ -101,6 +105,8 @@ impl Recorder for Quiet {
 pub struct Walk {
     /// The steps.
     pub steps: Vec<WalkStep>,
+    /// Where ttwu_move_affine was counted: the CPU that wake_affine() chose.
+    pub moved_affine: Option<Cpu>,
 }
 
 impl Recorder for Walk {
@@ -109,9 +115,19 @@ impl Recorder for Walk {
     fn step(&mut self, step: impl FnOnce() -> WalkStep) {
         self.steps.push(step());
     }
+
+    fn moved_affine(&mut self, target: Cpu) {
+        self.moved_affine = Some(target);
+    }
 }
 
 impl Walk {
+    /// As before the walk.
+    pub fn clear(&mut self) {
+        self.steps.clear();
+        self.moved_affine = None;
+    }
+
     /// The idle checks in the notation of the golden vectors: `A3+ S3- A7-`.
     pub fn probes(&self) -> String {
         let mut text = String::new();

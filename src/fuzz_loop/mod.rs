@@ -149,6 +149,21 @@ pub fn must_hold_as(case: &Case, names: &[&str], maker: &dyn Maker) {
 /// # Errors
 /// [`Trouble`] other than a finding: an implementation that there is not.
 pub fn run(plan: &Plan, maker: &(dyn Maker + Sync), progress: &mut dyn FnMut(&Outcome)) -> Result<Outcome, Trouble> {
+    run_until(plan, maker, &mut |outcome| {
+        progress(outcome);
+        false
+    })
+}
+
+/// The same until `is_enough`, which is asked after each round, too.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_until(
+    plan: &Plan,
+    maker: &(dyn Maker + Sync),
+    is_enough: &mut dyn FnMut(&Outcome) -> bool,
+) -> Result<Outcome, Trouble> {
     let start = Instant::now();
     let mut outcome = Outcome { edges: Edges::none(), ..Outcome::default() };
     loop {
@@ -165,7 +180,9 @@ pub fn run(plan: &Plan, maker: &(dyn Maker + Sync), progress: &mut dyn FnMut(&Ou
         for harvest in harvests {
             outcome.add(plan, harvest?);
         }
-        progress(&outcome);
+        if is_enough(&outcome) {
+            return Ok(outcome);
+        }
     }
 }
 

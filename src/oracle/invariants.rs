@@ -4,7 +4,7 @@
 use crate::fair::release::Release;
 use crate::fair::{Exit, SisCounters};
 use crate::machine::Provenance;
-use crate::oracle::{Check, Finding, Trial, conserve, known, shown};
+use crate::oracle::{Check, Finding, Options, Trial, conserve, known, shown};
 use crate::topology::Domain;
 use crate::units::Cpu;
 use crate::wakeup::WakeKind;
@@ -22,15 +22,23 @@ pub const INVARIANTS: &[(&str, Check)] = &[
     ("writes", writes),
     ("provenance", provenance),
     ("faults", faults),
+    (SCHEDSTAT, schedstat),
 ];
+
+/// Put to a decision only where that is asked for: every release before 6.3 miscounts nearly all the time.
+const SCHEDSTAT: &str = "schedstat";
 
 /// Those that hold of any wakeup path. The others state the rules of the releases, which a user's tree may change.
 const OF_ANY_TREE: &[&str] = &["affinity", "placement", "faults"];
 
 /// The checks that hold of a trial: of a model's all.
-pub fn invariants_of<'a>(trial: &Trial<'a>) -> impl Iterator<Item = &'static (&'static str, Check)> + use<'a> {
+pub fn invariants_of<'a>(
+    trial: &Trial<'a>,
+    options: Options,
+) -> impl Iterator<Item = &'static (&'static str, Check)> + use<'a> {
     let is_model = trial.spec.is_some();
-    INVARIANTS.iter().filter(move |(name, _)| is_model || OF_ANY_TREE.contains(name))
+    let is_wanted = move |name: &str| options.schedstat || name != SCHEDSTAT;
+    INVARIANTS.iter().filter(move |(name, _)| is_wanted(name) && (is_model || OF_ANY_TREE.contains(name)))
 }
 
 impl<'a> Trial<'a> {
@@ -161,6 +169,19 @@ pub fn counters(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
     match rules.iter().find(|(_, holds)| !holds) {
         None => Ok(()),
         Some((rule, _)) => trial.fail("counters", rule, format!("{:?}, probes {}", decision.sis, decision.probes)),
+    }
+}
+
+/// ttwu_move_affine counts wakees that wake_affine() pulled to the waker's CPU, and no others.
+pub fn schedstat(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
+    let this_cpu = trial.wakeup.this_cpu;
+    match trial.brief.moved_affine.filter(|&target| target != this_cpu) {
+        None => Ok(()),
+        Some(target) => {
+            let text = format!("ttwu_move_affine counted with target {target}; this_cpu {this_cpu}");
+            let finding = Finding::of("schedstat", trial, "counted as moved, but prev was chosen", text);
+            Err(Box::new(Finding { known: known::counted_affine(trial), ..finding }))
+        }
     }
 }
 

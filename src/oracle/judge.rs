@@ -90,12 +90,14 @@ pub struct Options {
     pub allow_known: bool,
     /// Any difference between the first implementation and another is a finding.
     pub expect_equal: bool,
+    /// The kernel's counters of wakeups (schedstats) have to agree with the placement, too.
+    pub schedstat: bool,
 }
 
 impl Default for Options {
     /// Known bugs are findings, differences are not.
     fn default() -> Self {
-        Self { allow_known: false, expect_equal: false }
+        Self { allow_known: false, expect_equal: false, schedstat: false }
     }
 }
 
@@ -283,7 +285,7 @@ impl Judge {
     fn ask(&mut self, at: usize, state: &State, wakeup: &Wakeup) -> Result<Decision, Box<Finding>> {
         let (event, known_seen) = (self.event, &mut self.tally.known);
         let (side, walk) = (&mut self.sides[at], &mut self.walks[at]);
-        walk.steps.clear();
+        walk.clear();
         let small = state.topology.nr_cpu_ids() <= EFFECTS_CPUS_MAX;
         let before = side.implementation.hidden().filter(|_| small).cloned();
         let peeked = side.implementation.peek(state, wakeup, None);
@@ -307,7 +309,7 @@ impl Judge {
             effects(&trial, before, after).map_err(|finding| placed(*finding, event))?;
         }
         self.befores[at] = before;
-        for (_, check) in invariants_of(&trial) {
+        for (_, check) in invariants_of(&trial, self.options) {
             match check(&trial) {
                 Ok(()) => {}
                 Err(finding) => match finding.known.filter(|_| self.options.allow_known) {

@@ -17,6 +17,7 @@
 //! | `writes` | invariant | only the target's LLC loses has_idle_cores; what is written fits the release |
 //! | `effects` | invariant | hidden state changes as declared, and nowhere else: not of other LLCs, CPUs, tasks |
 //! | `provenance` | invariant | nothing is leaned on that was not read, and in a scenario nothing is unknown |
+//! | `schedstat` | invariant | ttwu_move_affine is counted where this_cpu was chosen (only where asked for) |
 //! | `faults` | invariant | no run queue beyond nr_cpu_ids |
 //! | `determinism` | invariant | asked again, with and without a record of the walk: the same answer |
 //! | `twins` | differential | two implementations that a listed reason makes equal are equal |

@@ -11,7 +11,7 @@ use crate::fair::{Brief, Decision, Edges, Exit, Step};
 use crate::machine::State;
 use crate::oracle::judge::{difference, placed};
 use crate::oracle::quiet::quietly;
-use crate::oracle::{Finding, Key, Maker, Options, Side, Trial, Trouble, invariants_of, panicked};
+use crate::oracle::{Finding, Maker, Options, Side, Trial, Trouble, invariants_of, panicked};
 use crate::scenario::{Case, Played, Player, World};
 use crate::units::Cpu;
 use crate::wakeup::Wakeup;
@@ -132,7 +132,7 @@ impl<'a> Scout<'a> {
     }
 }
 
-/// The first finding in `case` that has this key.
+/// The first finding in `case` that is the one wanted.
 ///
 /// # Errors
 /// As [`Scout::play`].
@@ -141,10 +141,10 @@ pub fn spot(
     names: &[String],
     maker: &dyn Maker,
     options: Options,
-    key: &Key,
+    is_wanted: &dyn Fn(&Finding) -> bool,
 ) -> Result<Option<Finding>, Trouble> {
     let (findings, _) = Scout::new(names, maker, options).play(case)?;
-    Ok(findings.into_iter().find(|finding| finding.key() == *key))
+    Ok(findings.into_iter().find(is_wanted))
 }
 
 impl Bench {
@@ -229,7 +229,8 @@ impl Bench {
         let trial = Trial { name, spec, state, wakeup, decision, brief: &self.brief };
         let fault = side.implementation.fault();
         let fault = fault.map(|fault| Finding::of("fault", &trial, "a fault in the code", fault));
-        let wrong = invariants_of(&trial).filter_map(|(_, check)| check(&trial).err().map(|finding| *finding));
+        let wrong =
+            invariants_of(&trial, self.options).filter_map(|(_, check)| check(&trial).err().map(|finding| *finding));
         let found: Vec<Finding> = wrong.chain(fault).collect();
         for finding in found {
             match finding.known.filter(|_| self.options.allow_known) {

@@ -60,6 +60,31 @@ impl Case {
         self.rewritten(&|cpu| (!gone.test(cpu)).then_some(cpu), &Some)
     }
 
+    /// The case without CPU `gone`, where what is there and happens there happens on CPU `to`.
+    pub fn onto(&self, gone: Cpu, to: Cpu) -> Option<Self> {
+        let mut case = self.clone();
+        let there = |cpu: &mut Cpu| *cpu = if *cpu == gone { to } else { *cpu };
+        case.tasks.iter_mut().for_each(|task| {
+            there(&mut task.cpu);
+            task.recent_used_cpu.iter_mut().for_each(there);
+        });
+        for event in &mut case.events {
+            match event {
+                Event::Wake { from: on, .. }
+                | Event::Fork { from: on, .. }
+                | Event::Move(_, on)
+                | Event::Exec(on)
+                | Event::Idle(on)
+                | Event::Load(on, _)
+                | Event::Switch(on)
+                | Event::Preempt(on, _)
+                | Event::Hotplug(on, _) => there(on),
+                Event::Sleep(_) | Event::Affine(..) | Event::Tick(_) | Event::Balance(..) => {}
+            }
+        }
+        case.without_cpus(&Cpumask::of(gone))
+    }
+
     /// The case without a task and what it does.
     pub fn without_task(&self, gone: TaskIndex) -> Self {
         let task = |p: TaskIndex| match p.cmp(&gone) {

@@ -291,7 +291,8 @@ pub(crate) fn stay_busy(
 pub fn find_idlest_group<R: Recorder>(e: &mut Env<'_, R>, id: DomainId, p: TaskId, this_cpu: Cpu) -> Option<Group> {
     e.enter("find_idlest_group");
     let sd = e.topology().domain(id);
-    let groups = groups(e, this_cpu, id, Reach::Beyond);
+    let reach = if e.patched(Patch::FIX_GROUP_SPAN) { Reach::Inside } else { Reach::Beyond };
+    let groups = groups(e, this_cpu, id, reach);
     let cpus_ptr = e.cpus_ptr(p);
     let mut idlest: Option<(&Group, SgLbStats)> = None;
     let mut local: Option<(&Group, SgLbStats)> = None;
@@ -400,7 +401,8 @@ pub fn find_idlest_group_cpu<R: Recorder>(e: &mut Env<'_, R>, group: &Group, p: 
                 latest_idle_timestamp = idle_stamp;
                 shallowest_idle_cpu = Some(i);
             } else if idle.is_none_or(|exit_latency| exit_latency == min_exit_latency)
-                && idle_stamp > latest_idle_timestamp
+                && (idle_stamp > latest_idle_timestamp
+                    || (e.patched(Patch::FIX_IDLE_STAMP) && shallowest_idle_cpu.is_none()))
             {
                 latest_idle_timestamp = idle_stamp;
                 shallowest_idle_cpu = Some(i);

@@ -84,14 +84,19 @@ impl KnownBug {
 
     /// What counts as a finding when it is looked for.
     pub fn options(&self) -> Options {
-        Options { allow_known: false, expect_equal: self.seen == Seen::Differential }
+        Options {
+            allow_known: false,
+            expect_equal: self.seen == Seen::Differential,
+            schedstat: self.seen == Seen::Invariant("schedstat"),
+        }
     }
 
     /// Whether `finding` is this bug.
     pub fn is_seen_in(&self, finding: &Finding) -> bool {
         match self.seen {
             Seen::Invariant(oracle) => finding.oracle == oracle && finding.known.is_some_and(|bug| bug.fix == self.fix),
-            Seen::Differential => finding.oracle == "difference",
+            // Another return to the same CPU is no other placement.
+            Seen::Differential => finding.oracle == "difference" && finding.condition == "another CPU",
             Seen::OutOfReach(_) => false,
         }
     }
@@ -163,6 +168,12 @@ pub(super) fn outside_domain(trial: &Trial<'_>) -> Option<&'static KnownBug> {
 pub(super) fn wasted_budget(trial: &Trial<'_>) -> Option<&'static KnownBug> {
     let is_old = trial.spec.is_some_and(|spec| spec.release() == Release::V5_2);
     row("60588bfa223f").filter(|_| is_old && !patches(trial.spec).contains(Patch::FIX_SCAN_ALLOWED))
+}
+
+/// The bug by which `trial` counted a wakee as moved that stayed.
+pub(super) fn counted_affine(trial: &Trial<'_>) -> Option<&'static KnownBug> {
+    let is_old = trial.spec.is_some_and(|spec| spec.release() < Release::V6_1);
+    row("39afe5d6fc59").filter(|_| is_old && !patches(trial.spec).contains(Patch::FIX_MOVE_AFFINE))
 }
 
 /// The bug by which `trial` wrote has_idle_cores of the waker's LLC.

@@ -16,7 +16,7 @@ macro_rules! case {
 }
 
 /// The table.
-pub static KNOWN: [KnownBug; 20] = [
+pub static KNOWN: [KnownBug; 21] = [
     KnownBug {
         fix: "ae2ad293d6be",
         affected: "5.15 to 6.5, patch 3/4 of December 2020",
@@ -26,7 +26,7 @@ pub static KNOWN: [KnownBug; 20] = [
         before: "v5.11+recent-used",
         after: "v5.11+recent-used+fix-cpus-ptr",
         file: case!("ae2ad293d6be"),
-        cases: 81,
+        cases: 30,
     },
     KnownBug {
         fix: "df3cb4ea1fb6",
@@ -81,7 +81,7 @@ pub static KNOWN: [KnownBug; 20] = [
         before: "v6.1+bug-no-idle-smt",
         after: "v6.1",
         file: case!("c722f35b513f"),
-        cases: 1,
+        cases: 2,
     },
     KnownBug {
         fix: "60588bfa223f",
@@ -103,7 +103,7 @@ pub static KNOWN: [KnownBug; 20] = [
         before: "v5.11",
         after: "v5.11+kthread-in-task",
         file: case!("8b4e74ccb582"),
-        cases: 50,
+        cases: 175,
     },
     KnownBug {
         fix: "014ba44e8184",
@@ -114,7 +114,7 @@ pub static KNOWN: [KnownBug; 20] = [
         before: "v5.11",
         after: "v5.11+kthread-fits",
         file: case!("014ba44e8184"),
-        cases: 148,
+        cases: 297,
     },
     KnownBug {
         fix: "b4c9c9f15649",
@@ -125,7 +125,7 @@ pub static KNOWN: [KnownBug; 20] = [
         before: "v5.11+bug-asym-first",
         after: "v5.11",
         file: case!("b4c9c9f15649"),
-        cases: 114,
+        cases: 145,
     },
     KnownBug {
         fix: "d8fcb81f1acf",
@@ -143,11 +143,11 @@ pub static KNOWN: [KnownBug; 20] = [
         affected: "4.16 to 6.3",
         mechanism: "ttwu_move_affine is counted although prev was chosen",
         shows: "the counter disagrees with the placement",
-        seen: Seen::OutOfReach("the models do not keep the counters of wakeups"),
-        before: "",
-        after: "",
-        file: "",
-        cases: 0,
+        seen: Seen::Invariant("schedstat"),
+        before: "v5.11",
+        after: "v5.11+fix-move-affine",
+        file: case!("39afe5d6fc59"),
+        cases: 1,
     },
     KnownBug {
         fix: "soft-affinity RFC 2/3",
@@ -158,7 +158,7 @@ pub static KNOWN: [KnownBug; 20] = [
         before: "v5.2+soft-affinity",
         after: "v5.2+soft-affinity+fix-second-scan",
         file: case!("soft-affinity-2"),
-        cases: 5,
+        cases: 9,
     },
     KnownBug {
         fix: RFC_1,
@@ -169,7 +169,7 @@ pub static KNOWN: [KnownBug; 20] = [
         before: "v5.2+soft-affinity",
         after: "v5.2",
         file: case!("soft-affinity-1"),
-        cases: 2,
+        cases: 4,
     },
     KnownBug {
         fix: "57abff067a08",
@@ -184,14 +184,25 @@ pub static KNOWN: [KnownBug; 20] = [
     },
     KnownBug {
         fix: IDLEST,
-        affected: "5.2 to 7.3 at least; found by this fuzzer; wakeups only where domains have SD_BALANCE_WAKE",
+        affected: "5.2 to 7.3 at least, fixed in no kernel; found by this fuzzer; wakeups only where domains have SD_BALANCE_WAKE",
         mechanism: "an idle CPU without idle state whose idle_stamp is 0 is never taken, nor are loads compared: where the group has no other allowed CPU, the answer is the CPU that the search began with",
         shows: "result outside cpus_ptr",
         seen: Seen::Invariant("affinity"),
         before: "v5.11",
-        after: "",
+        after: "v5.11+fix-idle-stamp",
         file: case!("find_idlest_group_cpu"),
         cases: 16103,
+    },
+    KnownBug {
+        fix: "585b6d2723dc",
+        affected: "to 5.12",
+        mechanism: "where nodes are three links apart, a sched group reaches beyond the domain that it is a group of",
+        shows: "forks and execs go to another group, even outside of the domain",
+        seen: Seen::Differential,
+        before: "v5.11",
+        after: "v5.11+fix-group-span",
+        file: case!("585b6d2723dc"),
+        cases: 7348,
     },
     KnownBug {
         fix: "6c8116c914b6",

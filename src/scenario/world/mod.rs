@@ -17,6 +17,7 @@
 //!   anew share nothing with the old ones: no idle cores, nr_idle_scan 0, no scan cost. Who sleeps there stays there.
 //! * Loads and utilisations of tasks do not change; a run queue's are the sums over its tasks, plus a constant.
 
+mod fold;
 mod hotplug;
 mod setup;
 
