@@ -23,6 +23,9 @@ const OPTIONS: Options = Options { allow_known: true, expect_equal: false, sched
 /// Seed of the cases that seeds are chosen from.
 const SEED: u64 = 1;
 
+/// Events of a seed.
+const EVENTS_MAX: usize = 40;
+
 fn main() -> Result<ExitCode, Error> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz");
@@ -93,23 +96,10 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// Branches that `bytes` take, by any implementation.
-struct Branches {
-    groups: Vec<Vec<String>>,
-}
-
-impl Branches {
-    fn of(&self, bytes: &[u8]) -> Result<Vec<u64>, Error> {
-        let case = Case::from_dna(bytes);
-        let mut all = Edges::none();
-        for names in &self.groups {
-            let mut scout = Scout::new(names, &Models, OPTIONS);
-            scout.set_edges(Edges::beside(&Edges::none()));
-            scout.play(&case)?;
-            let edges = scout.set_edges(Edges::default());
-            all.iter_mut().zip(edges.bits()).for_each(|(all, own)| *all |= own);
-        }
-        Ok(all)
-    }
+fn branches(scout: &mut Scout<'_>, bytes: &[u8]) -> Result<Vec<u64>, Error> {
+    scout.set_edges(Edges::beside(&Edges::none()));
+    scout.play(&Case::from_dna(bytes))?;
+    Ok(scout.set_edges(Edges::default()).bits().to_vec())
 }
 
 fn missing(of: &[u64], from: &[u64]) -> u64 {
@@ -117,12 +107,14 @@ fn missing(of: &[u64], from: &[u64]) -> u64 {
 }
 
 fn grow(folder: &Path, cases: u64) -> Result<(), Error> {
-    let branches = Branches { groups: groups() };
+    let names: Vec<String> = groups().concat().into_iter().collect::<BTreeSet<_>>().into_iter().collect();
+    let mut scout = Scout::new(&names, &Models, OPTIONS);
     // What reached something new when it was played.
     let (mut seen, mut candidates) = (Edges::none(), Vec::new());
     for number in 0..cases {
-        let bytes = fuzz_loop::dna(SEED, number);
-        let own = branches.of(&bytes)?;
+        let mut bytes = fuzz_loop::dna(SEED, number);
+        bytes.truncate(Case::dna_len(EVENTS_MAX));
+        let own = branches(&mut scout, &bytes)?;
         if missing(&own, &seen) > 0 {
             seen.iter_mut().zip(&own).for_each(|(seen, own)| *seen |= own);
             candidates.push((bytes, own));
@@ -139,13 +131,13 @@ fn grow(folder: &Path, cases: u64) -> Result<(), Error> {
         let mut events = Case::from_dna(&bytes).events.len();
         while events > 1 {
             let shorter = &bytes[..Case::dna_len(events - 1)];
-            if missing(&wanted, &branches.of(shorter)?) > 0 {
+            if missing(&wanted, &branches(&mut scout, shorter)?) > 0 {
                 break;
             }
             events -= 1;
             bytes.truncate(Case::dna_len(events));
         }
-        have.iter_mut().zip(&branches.of(&bytes)?).for_each(|(have, own)| *have |= own);
+        have.iter_mut().zip(&branches(&mut scout, &bytes)?).for_each(|(have, own)| *have |= own);
         chosen.push(bytes);
     }
     println!(

@@ -85,6 +85,14 @@ impl Case {
         case.without_cpus(&Cpumask::of(gone))
     }
 
+    /// The case with its tasks in another order: `order` has every task once.
+    pub fn with_tasks_in(&self, order: &[TaskIndex]) -> Self {
+        let place = |p: TaskIndex| order.iter().position(|&other| other == p);
+        let mut case = self.rewritten(&Some, &place).unwrap_or_else(|| self.clone());
+        case.tasks = order.iter().map(|&p| case.tasks[p].clone()).collect();
+        case
+    }
+
     /// The case without a task and what it does.
     pub fn without_task(&self, gone: TaskIndex) -> Self {
         let task = |p: TaskIndex| match p.cmp(&gone) {

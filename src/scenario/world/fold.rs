@@ -5,14 +5,14 @@ use super::{Slot, World};
 use crate::cpumask::Cpumask;
 use crate::fair::Hidden;
 use crate::machine::TaskFlags;
-use crate::scenario::{Case, CpuState, Event, TaskState};
+use crate::scenario::{Case, CpuState, Event, TaskIndex, TaskState};
 use crate::units::Cpu;
 
 impl World {
     /// A case that begins as things are now and goes on with `events`. `case`: what was played; `hidden`: what one of the
     /// implementations keeps.
     ///
-    /// Nearly so: tasks on wake lists become wakeups of nobody in particular, and queues may be in another order.
+    /// Nearly so: tasks on wake lists become wakeups of nobody in particular, and a CPU's unnamed tasks run first.
     pub fn as_beginning(&self, case: &Case, hidden: &Hidden, events: &[Event]) -> Case {
         let mut now = Case { events: events.to_vec(), ..case.clone() };
         let online = *self.online();
@@ -28,7 +28,19 @@ impl World {
         let states = present.iter().map(|cpu| self.cpu_now(cpu, case, hidden));
         now.cpus = states.filter(|state| *state != CpuState { cpu: state.cpu, ..CpuState::default() }).collect();
         now.tasks = (0..case.tasks.len()).map(|p| self.task_now(p, &case.tasks[p], hidden)).collect();
-        now
+        now.with_tasks_in(&self.order())
+    }
+
+    /// The tasks as they are queued, then the others: a case queues them in the order of its list.
+    fn order(&self) -> Vec<TaskIndex> {
+        let named = |slot: &Slot| match *slot {
+            Slot::Task(p) => Some(p),
+            Slot::Load => None,
+        };
+        let mut order: Vec<TaskIndex> =
+            self.queues.iter().flat_map(|queue| queue.slots.iter().filter_map(named)).collect();
+        order.extend((0..self.nr_tasks).filter(|p| !order.contains(p)).collect::<Vec<_>>());
+        order
     }
 
     fn cpu_now(&self, cpu: Cpu, case: &Case, hidden: &Hidden) -> CpuState {
