@@ -203,7 +203,7 @@ mod tests {
     }
 
     fn walk(steps: Vec<WalkStep>) -> Vec<Line> {
-        lines(&Walk { steps })
+        lines(&Walk { steps, ..Walk::default() })
     }
 
     fn texts(lines: Vec<Line>) -> Vec<String> {
