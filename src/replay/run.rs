@@ -5,7 +5,7 @@ use std::io::{BufWriter, Seek, Write};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
-use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use crate::replay::driver::{Contestant, Driver, Explained, Row};
 use crate::replay::error::ReplayError;
@@ -130,13 +130,16 @@ pub(crate) fn parallel<T: Send>(
     if let [file] = files {
         return Ok(vec![each(file)?]);
     }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build();
     // Collected first: which error comes first must not depend on the threads either.
-    let results: Vec<Result<T, ReplayError>> = match pool {
-        Ok(pool) => pool.install(|| files.par_iter().map(|file| each(file)).collect()),
-        Err(_) => files.iter().map(|file| each(file)).collect(),
-    };
-    results.into_iter().collect()
+    all(files, threads, |file| each(file)).into_iter().collect()
+}
+
+/// `each` of `items` on `threads`, in order at the end.
+pub fn all<I: Sync, T: Send>(items: &[I], threads: Option<usize>, each: impl Fn(&I) -> T + Sync) -> Vec<T> {
+    match rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build() {
+        Ok(pool) => pool.install(|| items.par_iter().with_max_len(1).map(&each).collect()),
+        Err(_) => items.iter().map(each).collect(),
+    }
 }
 
 /// Replays one file and gives each decision to `sink` as it settles.
@@ -145,6 +148,21 @@ pub(crate) fn parallel<T: Send>(
 /// As [`replay`], and the sink's own.
 pub fn decisions(file: &Path, job: &Job<'_>, sink: Sink<'_>) -> Result<Outcome, ReplayError> {
     one(file, job, has_spare(1, None), sink, None)
+}
+
+/// The same for one of `replays` that run on `threads` at the same time: a second thread reads ahead where there are more
+/// threads than replays.
+///
+/// # Errors
+/// As [`decisions`].
+pub fn decisions_among(
+    file: &Path,
+    job: &Job<'_>,
+    replays: usize,
+    threads: Option<usize>,
+    sink: Sink<'_>,
+) -> Result<Outcome, ReplayError> {
+    one(file, job, has_spare(replays, threads), sink, None)
 }
 
 /// Hears of each decision: the file's name, the decision, the implementations.
