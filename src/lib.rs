@@ -16,6 +16,7 @@ pub mod fair;
 pub mod fidelity;
 pub mod funcgraph;
 pub mod fuzz_loop;
+pub mod gate;
 pub mod hint;
 pub mod histogram;
 pub mod info;

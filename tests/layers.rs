@@ -34,6 +34,7 @@ const ORDER: &[&str] = &[
     "oracle",
     "fuzz_loop",
     "shrink",
+    "gate",
     "report",
     "repro",
     "cli",

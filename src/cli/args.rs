@@ -8,6 +8,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use crate::cli::fidelity::{self, FidelityArgs};
 use crate::cli::funcgraph_args::{FUNCGRAPH_EXAMPLES, FuncgraphArgs};
 use crate::cli::fuzz_args::{BUGS_EXAMPLES, FUZZ_EXAMPLES, FuzzArgs, REPRO_EXAMPLES, ReproArgs};
+use crate::cli::gate_args::{GATE_EXAMPLES, GateCommand};
 use crate::cli::merge::{MERGE_EXAMPLES, MergeArgs};
 use crate::cli::record::{self, RecordArgs};
 use crate::cli::trees::{TREE_EXAMPLES, TreeArgs, TreeCommand};
@@ -61,6 +62,9 @@ pub enum Command {
     /// Measure how often the model of the recorded kernel chose as that kernel did, and why not where it did not.
     #[command(after_help = fidelity::EXAMPLES)]
     Fidelity(Box<FidelityArgs>),
+    /// Hold recordings to what their replay gave before: a gate for CI.
+    #[command(subcommand, after_help = GATE_EXAMPLES)]
+    Gate(GateCommand),
     /// Show what is understood of a machine: SMT, LLCs, nodes, sched domains.
     #[command(after_help = TOPOLOGY_EXAMPLES)]
     Topology(TopologyArgs),

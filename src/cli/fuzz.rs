@@ -18,6 +18,7 @@ use crate::fair::Spec;
 use crate::fuzz_loop::{self, Found, Outcome, Plan};
 use crate::oracle::{Allowed, Key, Maker, Options};
 use crate::report::fuzz as report;
+use crate::report::gate_sarif;
 use crate::report::shell::printable;
 use crate::repro::{self, minimized};
 use crate::scenario::Case;
@@ -34,6 +35,7 @@ const CASE_MAX: u64 = 1 << 20;
 /// Whatever keeps cases from being played or written.
 pub fn fuzz(args: FuzzArgs) -> Result<ExitCode, Trouble> {
     let plan = plan(&args)?;
+    let sarif = args.sarif.as_deref().map(Sink::open).transpose()?;
     let players = trees::players(&plan.names, &args.trees)?;
     let maker = &*players.maker;
     let bar = Bar::new(args.quiet, plan.time, plan.cases);
@@ -55,6 +57,11 @@ pub fn fuzz(args: FuzzArgs) -> Result<ExitCode, Trouble> {
     bar.finish();
     trees::write_coverage(&args.trees, players.trees.iter())?;
     let files = write_cases(&outcome.findings, &args.output)?;
+    if let Some(mut sink) = sarif {
+        let log = gate_sarif::sarif(&report::sarif(&outcome, &files));
+        sink.write_all(log.as_bytes()).map_err(|error| Trouble::write(&sink.name(), &error))?;
+        sink.finish()?;
+    }
     let code = if outcome.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FOUND) };
     match print(&report::outcome(&plan, &outcome, &files)) {
         // Nobody reads on, but somebody may wait for the exit code.

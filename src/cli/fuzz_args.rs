@@ -76,6 +76,9 @@ pub struct FuzzArgs {
     /// The folder for the minimised case of each kind of finding; made when there is one.
     #[arg(short, long, value_name = "DIR", default_value = "sisdiff-findings", value_hint = ValueHint::DirPath)]
     pub output: PathBuf,
+    /// Write the findings as SARIF 2.1.0, too, for a service's list of them.
+    #[arg(long, hide_short_help = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub sarif: Option<PathBuf>,
     /// No progress bar, and no line for each new finding, on stderr.
     #[arg(short, long)]
     pub quiet: bool,

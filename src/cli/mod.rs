@@ -9,6 +9,13 @@ pub mod funcgraph;
 pub mod funcgraph_args;
 mod fuzz;
 mod fuzz_args;
+mod gate;
+mod gate_args;
+mod gate_check;
+mod gate_init;
+mod gate_plan;
+mod gate_review;
+mod gate_store;
 mod info;
 mod machine;
 mod man;
@@ -88,6 +95,7 @@ fn run(command: Command) -> Result<ExitCode, Trouble> {
         Command::Fidelity(args) => return fidelity::fidelity(*args),
         Command::Fuzz(args) => return fuzz::fuzz(*args),
         Command::Repro(args) => return fuzz::repro(&args),
+        Command::Gate(command) => return gate::gate(&command),
         Command::Bugs => print(&crate::report::fuzz::bugs())?,
         Command::Cut(args) => cut::cut(&args)?,
         Command::Info(args) => return info::info(&args),

@@ -287,7 +287,7 @@ fn inputs(files: &[PathBuf], options: &Options) -> Vec<(&'static str, PathBuf)> 
 }
 
 /// What is compared with the baseline where nobody says.
-const DEFAULT_PATCHED: &str = "v5.11+mel-v2";
+pub const DEFAULT_PATCHED: &str = "v5.11+mel-v2";
 
 fn usage(error: impl std::fmt::Display) -> Trouble {
     Trouble::Usage(error.to_string())

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -115,6 +116,42 @@ impl Bar {
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// The bar of many replays: how many of them are done.
+pub struct Many {
+    started: Instant,
+    done: AtomicU64,
+    bar: ProgressBar,
+}
+
+impl Many {
+    /// A bar over `all` replays, unless `quiet` or nobody looks.
+    pub fn new(quiet: bool, all: usize) -> Self {
+        let shown = !quiet && std::io::stderr().is_terminal();
+        let bar = if shown { ProgressBar::new(all as u64) } else { ProgressBar::hidden() };
+        if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} replays, {eta} left") {
+            bar.set_style(style);
+        }
+        Self { started: Instant::now(), done: AtomicU64::new(0), bar }
+    }
+
+    /// One more is done.
+    pub fn done(&self) {
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        if !self.bar.is_hidden() && self.started.elapsed() >= PATIENCE {
+            self.bar.set_position(done);
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Progress for Many {
+    fn at(&self, _file: &Path, _events: u64, _all: u64) {}
 }
 
 /// The last two parts of a path: recordings are often `NAME/trace.dat`.

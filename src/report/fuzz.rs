@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::fair::{Edges, Exit};
 use crate::fuzz_loop::{Found, Outcome, Plan, Sizes};
 use crate::oracle::{Finding, KNOWN, Key, KnownBug, Seen};
+use crate::report::gate_sarif::Finding as Broken;
 use crate::report::layout::{Align, BAD, HEADING, NOTABLE, columns, count, counted, indented, paint, percent};
 use crate::report::shell::quoted;
 use crate::scenario::Case;
@@ -33,6 +34,19 @@ pub fn outcome(plan: &Plan, outcome: &Outcome, files: &BTreeMap<Key, String>) ->
     out += &known(outcome);
     out += &findings(outcome, files);
     out
+}
+
+/// The findings for SARIF; `files`: where the case of each was written.
+pub fn sarif(outcome: &Outcome, files: &BTreeMap<Key, String>) -> Vec<Broken> {
+    let of = |(key, found): (&Key, &Found)| Broken {
+        rule: found.finding.oracle.to_owned(),
+        demands: format!("What the oracle \"{}\" of sisdiff fuzz demands of every decision.", found.finding.oracle),
+        message: found.finding.to_string(),
+        file: files.get(key).cloned().unwrap_or_default(),
+        place: found.finding.implementations.join(" against "),
+        is_known: None,
+    };
+    outcome.findings.iter().map(of).collect()
 }
 
 /// CPUs of the machines: the middle, and shares.
