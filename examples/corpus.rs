@@ -66,8 +66,12 @@ fn main() -> Result<ExitCode, Error> {
         let never: Vec<String> = all.difference(&exits).map(|exit| format!("{exit:?}")).collect();
         println!("{:10} {:2} returns taken; not: {}", info.name, exits.len(), never.join(" "));
     }
-    let never: Vec<String> =
-        Exit::ALL.iter().filter(|exit| !all.contains(exit)).map(|exit| format!("{exit:?}")).collect();
+    let never: Vec<String> = Exit::ALL
+        .iter()
+        .filter(|exit| !all.contains(exit) && **exit != Exit::Other)
+        .map(|exit| format!("{exit:?}"))
+        .collect();
+    // What a kernel tree's own code returns is no model's.
     println!("by nobody: {}", if never.is_empty() { "none".to_owned() } else { never.join(" ") });
     Ok(if findings == 0 && never.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

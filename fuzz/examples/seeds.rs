@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Writes the seeds of the fuzz targets anew: `cargo run --manifest-path fuzz/Cargo.toml --example seeds`.
 //!
-//! `wakeup`: cases of a fixed seed, short and long. `trace_reader`: a small file of each shape that is written; the files
+//! `wakeup`: cases of a fixed seed, short and long; the files `return-…` beside them, which stay, were chosen so that every
+//! return of every release is taken (`cargo run --example corpus` prints which are). `trace_reader`: a small file of each shape that is written; the files
 //! `found-…` beside them are the smallest of its corpus (`-set_cover_merge=1`).
 //! `text_reader` has files made by hand and by `trace-cmd report`, which stay as they are; those of `topology` are samples
 //! of tests/topologies and a small tar made by hand. The canary has none: it is caught from nothing.
