@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Plays the corpus (`fuzz/seeds/wakeup`, `fuzz/known-bugs`, `fuzz/review`) with every implementation there is, all oracles
-//! on, and prints which returns each release took: a return never taken is a gap. `fuzz/coverage` builds it so that it also
+//! on, and prints which returns each release took: a return never taken is a gap. `fuzz/count-lines` builds it so that it also
 //! counts lines.
 //!
 //! `cargo run --release --example corpus -- [--grow CASES | FILE…]`; other cases can be given, and with `--grow` the seeds are chosen anew: of so many invented
