@@ -4,21 +4,23 @@
 //!
 //! Single absolute figures mean nothing on a shared machine: compare ratios within one run.
 
+mod five_states;
+
 use std::path::Path;
 use std::sync::Arc;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
+use five_states::{STATES, scene};
 use sisdiff::fair::{Implementation, Model, RELEASES};
-use sisdiff::machine::{Machine, MachineConfig, Notice, Provenance, State, TaskId};
+use sisdiff::machine::{Machine, MachineConfig, Notice, State};
 use sisdiff::replay::recording::{ReaderKind, Source};
 use sisdiff::replay::run::{Job, Progress, replay};
 use sisdiff::replay::{Filter, Options};
 use sisdiff::report::decisions;
 use sisdiff::topology::{TopologySource, load};
 use sisdiff::trace::Event;
-use sisdiff::units::{Comm, Cpu, Pid};
-use sisdiff::wakeup::{WakeKind, Wakeup};
+use sisdiff::units::Pid;
 
 fn main() {
     divan::main();
@@ -97,63 +99,6 @@ fn end_to_end(bencher: Bencher) {
     });
 }
 
-/// The five states. In each, task 0 wakes on CPU 0 and last ran on CPU 1.
-const STATES: &[&str] = &["all-idle", "half-busy", "throttled", "full-scan", "failing-core-search"];
-
-struct Scene {
-    state: State,
-    wakeup: Wakeup,
-    has_idle_cores: bool,
-    nr_idle_scan: u32,
-    avg_scan_cost_ns: u64,
-}
-
-fn scene(name: &str) -> Scene {
-    let topology = Arc::new(load(&TopologySource::parse("2x20x2")).expect("a shorthand").topology);
-    let mut state = State::new(Arc::clone(&topology));
-    let all = *topology.online();
-    let p = TaskId(state.tasks.0.len() as u32);
-    for pid in [100, 101] {
-        state.tasks.0.push(sisdiff::machine::Task::new(Pid(pid), Comm::new(b"bench"), all, Cpu(1)));
-    }
-    let current = TaskId(p.0 + 1);
-    // Which CPUs run something: siblings are N and N + 40.
-    let busy: Box<dyn Fn(usize) -> bool> = match name {
-        "all-idle" => Box::new(|_| false),
-        "half-busy" => Box::new(|cpu| cpu < 40),
-        "failing-core-search" => Box::new(|cpu| cpu < 40 || cpu % 20 != 19),
-        _ => Box::new(|_| true),
-    };
-    for cpu in topology.cpus() {
-        if busy(cpu.index()) {
-            state.rq.curr_idle.clear(cpu);
-            state.rq.curr[cpu.index()] = current;
-            state.rq.nr_running[cpu.index()] = 1;
-            state.rq.h_nr_running[cpu.index()] = 1;
-            state.rq.h_nr_runnable[cpu.index()] = 1;
-            state.rq.load_avg[cpu.index()] = 1024;
-        }
-        state.rq.avg_idle_ns[cpu.index()] = if name == "throttled" { 600 } else { 1_000_000 };
-    }
-    let wakeup = Wakeup {
-        p,
-        current,
-        this_cpu: Cpu(0),
-        prev_cpu: Cpu(1),
-        kind: WakeKind::Ttwu,
-        sync: false,
-        in_task: true,
-        known: Provenance::TRACED,
-    };
-    Scene {
-        state,
-        wakeup,
-        has_idle_cores: name == "failing-core-search",
-        nr_idle_scan: if name == "throttled" { 4 } else { 40 },
-        avg_scan_cost_ns: if name == "throttled" { 10_000 } else { 10 },
-    }
-}
-
 /// Every implementation in its plain form, and the series that the replay compares by default.
 fn specs() -> impl Iterator<Item = String> {
     RELEASES.iter().map(|release| release.name.to_owned()).chain(["v5.11+mel-v2".to_owned()])
@@ -170,11 +115,7 @@ fn wakeups(bencher: Bencher, case: &str) {
     let spec = spec.parse().expect("a spec of the table");
     let mut model = Model::new(spec, &scene.state.topology);
     bencher.counter(ItemsCount::new(1u32)).bench_local(|| {
-        for shared in &mut model.hidden.shared {
-            shared.has_idle_cores = scene.has_idle_cores;
-            shared.nr_idle_scan = scene.nr_idle_scan;
-        }
-        model.hidden.cpus[0].avg_scan_cost_ns = scene.avg_scan_cost_ns;
+        scene.set(&mut model.hidden);
         model.select_task_rq(&scene.state, &scene.wakeup, None)
     });
 }

@@ -134,6 +134,15 @@ static unsigned long sd_nr_tasks;
 static u64 sd_nr_shared;
 static unsigned char *sd_has_llc;
 
+#define SD_OP_IDLE_SIBLING 0
+#define SD_OP_TASK_RQ 1
+#define SD_OP_UPDATE_IDLE_CORE 2
+#define SD_OP_NOTHING 3
+
+/* What was asked last, and the flags of idle cores that it found. */
+static struct { u64 op, kind, sync; int prev, target; struct task_struct *p; } sd_asked;
+static unsigned char *sd_had_idle_cores;
+
 #define SD_RQ(cpu) (&per_cpu(runqueues, cpu))
 
 static struct task_struct *sd_task(u64 id)
@@ -397,6 +406,7 @@ static void sd_set_machine(void)
 	struct sd_domain *domains;
 
 	sd_free_all();
+	sd_asked.op = SD_OP_NOTHING;
 	sd_tasks = NULL;
 	sd_nr_tasks = 0;
 	nr_cpu_ids = sd_word();
@@ -419,6 +429,7 @@ static void sd_set_machine(void)
 	sd_has_llc = sd_alloc_fixed(nr_cpu_ids + 1);
 	sd_node_mask = sd_alloc_fixed(sizeof(struct cpumask) * (sd_nr_nodes + 1));
 	sd_shared = sd_alloc(sizeof(*sd_shared) * (sd_nr_shared + 1));
+	sd_had_idle_cores = sd_alloc_fixed(sd_nr_shared + 1);
 	sd_root = sd_alloc(sizeof(*sd_root) + 64);
 	sd_single_mask = sd_alloc_fixed(sizeof(struct cpumask) * (NR_CPUS + 1));
 	__builtin_memset(&sd_possible_mask, 0, sizeof(sd_possible_mask));
@@ -758,11 +769,6 @@ static void sd_put_counters(void)
 		sd_put(sum[i]);
 }
 
-#define SD_OP_IDLE_SIBLING 0
-#define SD_OP_TASK_RQ 1
-#define SD_OP_UPDATE_IDLE_CORE 2
-#define SD_OP_NOTHING 3
-
 static long sd_task_rq(struct task_struct *p, int prev, u64 kind, u64 sync)
 {
 #if SD_SELECT_TASK_RQ_ARGS == 4
@@ -776,13 +782,41 @@ static long sd_task_rq(struct task_struct *p, int prev, u64 kind, u64 sync)
 #endif
 }
 
+/* The walk itself. */
+static long sd_walk(void)
+{
+	sd_oob = sd_mask_ops = sd_reads = sd_turns = sd_warnings = 0;
+	sd_nr_events = 0;
+	sd_depth = 0;
+	if (sd_asked.op == SD_OP_UPDATE_IDLE_CORE)
+		__update_idle_core(SD_RQ(sd_this_cpu));
+	else if (sd_asked.op == SD_OP_IDLE_SIBLING)
+		return select_idle_sibling(sd_asked.p, sd_asked.prev, sd_asked.target);
+	else if (sd_asked.op == SD_OP_TASK_RQ)
+		return sd_task_rq(sd_asked.p, sd_asked.prev, sd_asked.kind, sd_asked.sync);
+	return 0;
+}
+
+/* The last walk again and again, with nothing told and nothing answered: what it takes alone. */
+static void sd_again(void)
+{
+	u64 i, n = sd_word();
+
+	sd_recording = 0;
+	while (n--) {
+		for (i = 0; i < sd_nr_shared; i++)
+			sd_shared[i]->has_idle_cores = sd_had_idle_cores[i];
+		sd_fuel = SD_FUEL;
+		sd_walk();
+	}
+}
+
 /* One call of the wakeup path with what changed before it. */
 static void sd_call(void)
 {
-	u64 n, op, kind, sync;
-	int prev, target, recompute = 0;
-	long cpu = 0;
-	struct task_struct *p;
+	u64 n;
+	int recompute = 0;
+	long cpu;
 
 	sd_clock_ns = sd_word();
 	sd_probe_ns = sd_word();
@@ -814,34 +848,26 @@ static void sd_call(void)
 	for (n = 0; n < sd_nr_shared; n++) {
 		u64 word = sd_word();
 
-		sd_shared[n]->has_idle_cores = word != 0;
+		sd_shared[n]->has_idle_cores = sd_had_idle_cores[n] = word != 0;
 		word = sd_word();
 #ifdef SD_FIELD_sched_domain_shared__nr_idle_scan
 		sd_shared[n]->nr_idle_scan = word;
 #endif
 	}
-	op = sd_word();
-	p = sd_task(sd_word());
+	sd_asked.op = sd_word();
+	sd_asked.p = sd_task(sd_word());
 	sd_current = sd_task(sd_word());
 	sd_this_cpu = sd_word();
-	prev = sd_word();
-	target = sd_word();
-	kind = sd_word();
-	sync = sd_word();
+	sd_asked.prev = sd_word();
+	sd_asked.target = sd_word();
+	sd_asked.kind = sd_word();
+	sd_asked.sync = sd_word();
 	sd_recording = sd_word();
 	if ((unsigned int)sd_this_cpu >= nr_cpu_ids)
 		sd_bug("this_cpu out of range", __LINE__);
-	sd_oob = sd_mask_ops = sd_reads = sd_turns = sd_warnings = 0;
-	sd_nr_events = 0;
-	sd_depth = 0;
 	if (!sd_events && !(sd_events = calloc(SD_MAX_EVENTS, 16)))
 		sd_bug("out of memory", __LINE__);
-	if (op == SD_OP_UPDATE_IDLE_CORE)
-		__update_idle_core(SD_RQ(sd_this_cpu));
-	else if (op == SD_OP_IDLE_SIBLING)
-		cpu = select_idle_sibling(p, prev, target);
-	else if (op == SD_OP_TASK_RQ)
-		cpu = sd_task_rq(p, prev, kind, sync);
+	cpu = sd_walk();
 	sd_put((u64)cpu);
 	sd_put(sd_clock_ns);
 	sd_put(sd_mask_ops);
@@ -850,7 +876,7 @@ static void sd_call(void)
 	sd_put(sd_reads);
 	sd_put(sd_turns);
 	sd_put_counters();
-	sd_put_task(p);
+	sd_put_task(sd_asked.p);
 	sd_put_task(sd_current);
 	sd_put_cpu(sd_this_cpu);
 	sd_put_shared();
@@ -893,6 +919,7 @@ static void sd_set_features(void)
 #define SD_REQUEST_SAVE 5
 #define SD_REQUEST_RESTORE 6
 #define SD_REQUEST_RESET 7
+#define SD_REQUEST_AGAIN 8
 extern void sd_save(void), sd_restore(void), sd_reset(void);
 
 /* One request; the number of words of the answer, or what is missing as a negative number. */
@@ -928,6 +955,9 @@ long sd_handle(const u64 *in, unsigned long in_words, u64 *out, unsigned long ou
 	case SD_REQUEST_RESET:
 		sd_reset();
 		return 0;
+	case SD_REQUEST_AGAIN:
+		sd_again();
+		break;
 	default:
 		sd_bug("no such request", __LINE__);
 	}

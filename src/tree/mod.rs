@@ -6,6 +6,7 @@
 
 mod answer;
 mod books;
+mod columns;
 mod coverage;
 mod exit;
 mod prepare;
@@ -146,10 +147,16 @@ impl Tree {
         !self.prepared.built.meta.keeps.is_empty()
     }
 
-    /// A request of one word.
-    fn plain(&mut self, word: u64) {
+    /// The last call's walk `times` times more, with nothing told to the C and nothing read from it: for who measures what
+    /// the C takes alone.
+    pub fn walk_again(&mut self, times: u64) {
+        self.plain(&[request::AGAIN, times]);
+    }
+
+    /// A request that is not about a wakeup.
+    fn plain(&mut self, words: &[u64]) {
         self.question.clear();
-        self.question.push(word);
+        self.question.extend_from_slice(words);
         if self.fault.is_none()
             && let Err(fault) = self.send()
         {
@@ -359,11 +366,11 @@ impl Implementation for Tree {
         if self.keeps() {
             // Tell what changed, so that what is kept is what we believe it is.
             self.call(state, wakeup, Question::Nothing, None);
-            self.plain(request::SAVE);
+            self.plain(&[request::SAVE]);
         }
         let decision = self.select_task_rq(state, wakeup, walk);
         if self.keeps() {
-            self.plain(request::RESTORE);
+            self.plain(&[request::RESTORE]);
         }
         before.restore(&mut self.hidden);
         decision

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The machine as words, for the C side: what changed since it was last told.
 
+use super::columns::Columns;
 use crate::cpumask::Cpumask;
 use crate::fair::Hidden;
 use crate::machine::{State, TaskFlags, TaskId};
@@ -41,7 +42,7 @@ pub(super) fn task_of(number: u64) -> Option<TaskId> {
 /// What the other side was told.
 #[derive(Debug, Default)]
 pub(super) struct Mirror {
-    cpus: Vec<Vec<u64>>,
+    columns: Columns,
     tasks: Vec<Vec<u64>>,
     scratch: Vec<u64>,
     longs: usize,
@@ -52,7 +53,7 @@ impl Mirror {
     pub(super) fn machine(&mut self, topology: &Topology, out: &mut Vec<u64>) {
         let n = topology.nr_cpu_ids();
         self.longs = n.div_ceil(64);
-        self.cpus = vec![Vec::new(); n];
+        self.columns = Columns::default();
         self.tasks.clear();
         let nodes = topology.cpus().map(|cpu| topology.node(cpu)).max().unwrap_or(0) + 1;
         let domains = topology.domains();
@@ -97,11 +98,9 @@ impl Mirror {
         out.extend([CALL, clock.now_ns, clock.probe_ns, clock.clock_read_ns, clock.mask_op_ns]);
         out.extend([state.jiffies, u64::from(state.hz), u64::from(w.in_task)]);
         out.extend([u64::from(hidden.sysctl_sched_preferred), u64::from(hidden.sysctl_sched_allowed)]);
-        let count = out.len();
-        out.push(0);
-        for cpu in state.topology.cpus() {
-            out[count] += u64::from(self.cpu(state, hidden, cpu, out));
-        }
+        let changed = self.columns.changed(state, hidden);
+        out.push(u64::from(changed.weight()));
+        changed.iter().for_each(|cpu| facts_of_cpu(state, hidden, cpu, out));
         let count = out.len();
         out.push(0);
         let both = [w.p, w.current];
@@ -124,44 +123,6 @@ impl Mirror {
         };
         out.extend([number, task_number(w.p), task_number(w.current), u64::from(w.this_cpu.0)]);
         out.extend([u64::from(w.prev_cpu.0), u64::from(target.0), kind, u64::from(w.sync), u64::from(record)]);
-    }
-
-    /// The facts of a CPU, where they changed.
-    fn cpu(&mut self, state: &State, hidden: &Hidden, cpu: Cpu, out: &mut Vec<u64>) -> bool {
-        let (rq, i) = (&state.rq, cpu.index());
-        let idle = rq.curr_idle.test(cpu);
-        let curr = if idle {
-            task_number(TaskId::swapper(cpu))
-        } else if rq.curr[i] == TaskId::swapper(cpu) {
-            0
-        } else {
-            task_number(rq.curr[i])
-        };
-        let flags = u64::from(rq.ttwu_pending.test(cpu)) | u64::from(rq.vcpu_preempted.test(cpu)) << 1;
-        let own = &hidden.cpus[i];
-        self.scratch.clear();
-        self.scratch.extend([
-            u64::from(rq.nr_running[i]),
-            u64::from(rq.h_nr_running[i]),
-            u64::from(rq.h_nr_runnable[i]),
-            u64::from(rq.idle_h_nr_running[i]),
-            flags,
-            curr,
-            rq.avg_idle_ns[i],
-            rq.load_avg[i],
-            rq.runnable_load_avg[i],
-            rq.runnable_avg[i],
-            rq.util_avg[i],
-            rq.util_est_enqueued[i],
-            rq.cpu_capacity[i],
-            rq.cpu_capacity_orig[i],
-            rq.idle_stamp_ns[i],
-            rq.exit_latency_us[i].map_or(NONE, u64::from),
-            own.avg_scan_cost_ns,
-            own.wake_stamp_jiffies,
-            own.wake_avg_idle_ns,
-        ]);
-        changed(&mut self.cpus[i], &self.scratch, i as u64, out)
     }
 
     /// The facts of a task, where they changed.
@@ -209,10 +170,44 @@ impl Mirror {
                 task.clear();
             }
         }
-        if let Some(cpu) = self.cpus.get_mut(w.this_cpu.index()) {
-            cpu.clear();
-        }
+        self.columns.forget(w.this_cpu);
     }
+}
+
+/// A CPU's number and facts.
+fn facts_of_cpu(state: &State, hidden: &Hidden, cpu: Cpu, out: &mut Vec<u64>) {
+    let (rq, i) = (&state.rq, cpu.index());
+    let curr = if rq.curr_idle.test(cpu) {
+        task_number(TaskId::swapper(cpu))
+    } else if rq.curr[i] == TaskId::swapper(cpu) {
+        0
+    } else {
+        task_number(rq.curr[i])
+    };
+    let flags = u64::from(rq.ttwu_pending.test(cpu)) | u64::from(rq.vcpu_preempted.test(cpu)) << 1;
+    let own = &hidden.cpus[i];
+    out.extend([
+        i as u64,
+        u64::from(rq.nr_running[i]),
+        u64::from(rq.h_nr_running[i]),
+        u64::from(rq.h_nr_runnable[i]),
+        u64::from(rq.idle_h_nr_running[i]),
+        flags,
+        curr,
+        rq.avg_idle_ns[i],
+        rq.load_avg[i],
+        rq.runnable_load_avg[i],
+        rq.runnable_avg[i],
+        rq.util_avg[i],
+        rq.util_est_enqueued[i],
+        rq.cpu_capacity[i],
+        rq.cpu_capacity_orig[i],
+        rq.idle_stamp_ns[i],
+        rq.exit_latency_us[i].map_or(NONE, u64::from),
+        own.avg_scan_cost_ns,
+        own.wake_stamp_jiffies,
+        own.wake_avg_idle_ns,
+    ]);
 }
 
 /// Tells `words`, unless they are the same as before.

@@ -22,6 +22,8 @@ pub mod request {
     pub const RESTORE: u64 = 6;
     /// The state of an object that was just opened.
     pub const RESET: u64 = 7;
+    /// The last walk again, as often as the next word says: nothing is told before and nothing answered after.
+    pub const AGAIN: u64 = 8;
 }
 
 /// Where a tree's code runs.
