@@ -230,9 +230,23 @@ impl<'a, R: Recorder> Env<'a, R> {
 
     /// An idle check begins: the declared clock advances.
     #[inline]
-    pub(super) fn probe_begins(&mut self) {
+    pub(super) fn probe_begins(&mut self, cpu: Cpu) {
+        let ns = match &self.hidden.clock.by_distance {
+            None => self.hidden.clock.probe_ns,
+            Some(costs) => costs.of(self.state.topology.distance(self.wakeup.this_cpu, cpu)),
+        };
         let clock = &mut self.hidden.clock;
-        clock.now_ns = clock.now_ns.wrapping_add(clock.probe_ns);
+        clock.now_ns = clock.now_ns.wrapping_add(ns);
+    }
+
+    /// The same of another question about a CPU whose run queue was just looked at: where distances count, its cache line
+    /// is there.
+    #[inline]
+    pub(super) fn looks_again(&mut self) {
+        let clock = &mut self.hidden.clock;
+        if clock.by_distance.is_none() {
+            clock.now_ns = clock.now_ns.wrapping_add(clock.probe_ns);
+        }
     }
 
     /// An idle check has its answer.

@@ -3,7 +3,7 @@
 //! erased.
 
 use crate::machine::{Inputs, Provenance, TaskId};
-use crate::topology::Topology;
+use crate::topology::{Distance, Topology};
 use crate::units::Cpu;
 
 /// A task's part.
@@ -59,12 +59,41 @@ pub struct Clock {
     pub clock_read_ns: u64,
     /// Cost of a mask operation, ns.
     pub mask_op_ns: u64,
+    /// Cost of an idle check by how far away the CPU is, in place of `probe_ns`; `None`: the same everywhere. Only a
+    /// simulation declares it.
+    pub by_distance: Option<ProbeCosts>,
+}
+
+/// What an idle check costs by the distance from the CPU that makes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ProbeCosts {
+    /// Of the CPU itself or a sibling of its core, ns.
+    pub core_ns: u64,
+    /// Of another core with the same last-level cache, ns.
+    pub llc_ns: u64,
+    /// Of another last-level cache in the same node, ns.
+    pub node_ns: u64,
+    /// Of another node, ns.
+    pub remote_ns: u64,
+}
+
+impl ProbeCosts {
+    /// The cost at `distance`, ns.
+    #[inline]
+    pub fn of(&self, distance: Distance) -> u64 {
+        match distance {
+            Distance::Same | Distance::Core => self.core_ns,
+            Distance::Llc => self.llc_ns,
+            Distance::Node => self.node_ns,
+            Distance::Remote => self.remote_ns,
+        }
+    }
 }
 
 impl Default for Clock {
     /// 50 ns an idle check (our guess: one or two cache lines of another CPU), all else free.
     fn default() -> Self {
-        Self { now_ns: 0, probe_ns: 50, clock_read_ns: 0, mask_op_ns: 0 }
+        Self { now_ns: 0, probe_ns: 50, clock_read_ns: 0, mask_op_ns: 0, by_distance: None }
     }
 }
 

@@ -40,7 +40,7 @@ impl<R: Recorder> Env<'_, R> {
     /// `idle_cpu()`. **Source**: kernel/sched/core.c, v5.2 to v7.3.
     #[inline]
     pub fn idle_cpu(&mut self, cpu: Cpu) -> bool {
-        self.probe_begins();
+        self.probe_begins(cpu);
         let idle = self.rq_is_idle(cpu);
         self.probed(ProbeKind::Idle, cpu, idle)
     }
@@ -48,7 +48,7 @@ impl<R: Recorder> Env<'_, R> {
     /// `available_idle_cpu()`: idle, and its virtual CPU not preempted. **Source**: kernel/sched/core.c, v5.2 to v7.3.
     #[inline]
     pub fn available_idle_cpu(&mut self, cpu: Cpu) -> bool {
-        self.probe_begins();
+        self.probe_begins(cpu);
         let idle = self.rq_is_idle(cpu) && !self.state.rq.vcpu_preempted.test(cpu);
         self.probed(ProbeKind::Available, cpu, idle)
     }
@@ -58,7 +58,7 @@ impl<R: Recorder> Env<'_, R> {
     /// An empty run queue is none whatever the policies, so that these are booked only where something is queued.
     #[inline]
     pub fn sched_idle_cpu(&mut self, cpu: Cpu) -> bool {
-        self.probe_begins();
+        self.looks_again();
         let idle = self.cpu_rq(cpu) && {
             let nr_running = self.nr_running(cpu);
             nr_running != 0 && nr_running == self.idle_h_nr_running(cpu)
@@ -70,7 +70,7 @@ impl<R: Recorder> Env<'_, R> {
     /// v7.3.
     #[inline]
     pub fn choose_sched_idle_rq(&mut self, cpu: Cpu, p: TaskId) -> bool {
-        self.probe_begins();
+        self.looks_again();
         let idle = self.cpu_rq(cpu) && {
             let nr_running = self.nr_running(cpu);
             nr_running != 0 && nr_running == self.idle_h_nr_running(cpu) && !self.task_has_idle_policy(p)
@@ -88,7 +88,7 @@ impl<R: Recorder> Env<'_, R> {
     /// v5.5 to v7.3.
     #[inline]
     pub fn idle_cpu_without(&mut self, cpu: Cpu, p: TaskId) -> bool {
-        self.probe_begins();
+        self.probe_begins(cpu);
         self.book_rq(cpu, Inputs::IDLE);
         let rq = &self.state.rq;
         let idle = (rq.curr_idle.test(cpu) || rq.curr[cpu.index()] == p) && !rq.ttwu_pending.test(cpu);

@@ -31,7 +31,7 @@ pub use brief::{Brief, Edges};
 pub use decision::{Decision, Exit, ProbeKind, SisCounters, Writes};
 pub use env::Env;
 pub use features::{Patch, SchedFeat};
-pub use hidden::{Clock, CpuHidden, Hidden, SharedHidden, TaskHidden};
+pub use hidden::{Clock, CpuHidden, Hidden, ProbeCosts, SharedHidden, TaskHidden};
 pub use model::Model;
 pub use recorded::{Recorded, model_of};
 pub use release::{RELEASES, Release, ReleaseInfo};

@@ -216,18 +216,18 @@ impl Machine {
 }
 
 /// The intervals, idle and busy, of a domain whose last pass found nothing to move: twice its number of CPUs in ms.
-fn intervals(span: &Cpumask, hz: u32) -> [u64; 2] {
+pub(crate) fn intervals(span: &Cpumask, hz: u32) -> [u64; 2] {
     let ms = 2 * u64::from(span.weight());
     [jiffies_of_ms(ms, hz).max(1), jiffies_of_ms(ms * BUSY_FACTOR, hz).saturating_sub(1).max(1)]
 }
 
 /// `msecs_to_jiffies()`: rounded up.
-fn jiffies_of_ms(ms: u64, hz: u32) -> u64 {
+pub(crate) fn jiffies_of_ms(ms: u64, hz: u32) -> u64 {
     (ms * u64::from(hz)).div_ceil(1000)
 }
 
 /// How many CPUs a scan may look at: falls with the square of the utilisation, to 0 where the LLC is overloaded.
-fn nr_idle_scan(sum_util: u64, llc_weight: u64, imbalance_pct: u64) -> u32 {
+pub(crate) fn nr_idle_scan(sum_util: u64, llc_weight: u64, imbalance_pct: u64) -> u32 {
     const SCALE: u64 = 1024;
     let x = sum_util / llc_weight;
     let used = (x * x * imbalance_pct * imbalance_pct / (10_000 * SCALE)).min(SCALE);

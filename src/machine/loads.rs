@@ -16,28 +16,28 @@ const WEIGHTS: [u64; 40] = [
     1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
 ];
 /// Weight of a SCHED_IDLE task, whatever its priority says (`WEIGHT_IDLEPRIO`).
-pub(super) const WEIGHT_IDLE: u64 = 3;
+pub(crate) const WEIGHT_IDLE: u64 = 3;
 /// `UTIL_EST_MARGIN`: 1 % of 1024.
 const UTIL_EST_MARGIN: u64 = 10;
 const SCHED_CAPACITY_SCALE: u64 = 1024;
 
 /// The weight that goes with a priority of the fair class (100 to 139).
-pub(super) fn weight_of(prio: i32) -> u64 {
+pub(crate) fn weight_of(prio: i32) -> u64 {
     usize::try_from(prio - 100).ok().and_then(|at| WEIGHTS.get(at)).copied().unwrap_or(1024)
 }
 
 /// What is tracked of a task.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entity {
-    pub(super) avg: Pelt,
+pub(crate) struct Entity {
+    pub(crate) avg: Pelt,
     pub(super) weight: u64,
     /// The run queue it is queued on.
     queued: Option<Cpu>,
     /// The run queue whose averages its own are part of.
     attached: Option<Cpu>,
     /// `util_est.enqueued` without its flag bit, and `util_est.ewma`.
-    pub(super) util_est: u64,
-    pub(super) util_est_ewma: u64,
+    pub(crate) util_est: u64,
+    pub(crate) util_est_ewma: u64,
     /// Its averages did not change since util_est was updated (UTIL_AVG_UNCHANGED).
     unchanged: bool,
     /// Forked, and not queued yet.
@@ -47,7 +47,7 @@ pub(super) struct Entity {
 }
 
 impl Entity {
-    pub(super) const NEW: Self = Self {
+    pub(crate) const NEW: Self = Self {
         avg: Pelt::ZERO,
         weight: 1024,
         queued: None,
@@ -62,7 +62,7 @@ impl Entity {
     /// A task as fork leaves it: full load, no utilisation.
     ///
     /// **Source**: init_entity_runnable_average().
-    pub(super) fn forked(weight: u64) -> Self {
+    pub(crate) fn forked(weight: u64) -> Self {
         Self { avg: Pelt { load_avg: weight, ..Pelt::ZERO }, weight, fresh: true, ..Self::NEW }
     }
 
@@ -123,8 +123,8 @@ impl Entity {
 
 /// What is tracked of a CPU's `cfs_rq`.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct CfsRq {
-    pub(super) avg: Pelt,
+pub(crate) struct CfsRq {
+    pub(crate) avg: Pelt,
     weight: u64,
     nr: u64,
     /// A fair task runs.
@@ -134,7 +134,7 @@ pub(super) struct CfsRq {
     removed_util: u64,
     removed_runnable: u64,
     /// `avg.util_est.enqueued`: the sum of the queued tasks' estimates.
-    pub(super) util_est: u64,
+    pub(crate) util_est: u64,
     h_load: u64,
     h_load_jiffies: u64,
 }
@@ -201,27 +201,27 @@ impl CfsRq {
     }
 
     /// `cpu_util_cfs()`.
-    pub(super) fn util(&self, capacity_orig: u64) -> u64 {
+    pub(crate) fn util(&self, capacity_orig: u64) -> u64 {
         self.avg.util_avg.max(self.util_est).min(capacity_orig)
     }
 }
 
 /// Run queues and tasks. Every stamp is the trace's clock; queues and tasks of the real-time classes are not tracked.
 #[derive(Debug, Clone)]
-pub(super) struct Loads {
-    pub(super) cfs: Vec<CfsRq>,
-    pub(super) entities: Vec<Entity>,
+pub(crate) struct Loads {
+    pub(crate) cfs: Vec<CfsRq>,
+    pub(crate) entities: Vec<Entity>,
     /// The fair task that runs on each CPU.
     curr: Vec<Option<usize>>,
 }
 
 impl Loads {
-    pub(super) fn new(cpus: usize, tasks: usize) -> Self {
+    pub(crate) fn new(cpus: usize, tasks: usize) -> Self {
         Self { cfs: vec![CfsRq::default(); cpus], entities: vec![Entity::NEW; tasks], curr: vec![None; cpus] }
     }
 
     /// **Source**: enqueue_entity(); for a wakeup on another CPU also migrate_task_rq_fair().
-    pub(super) fn enqueue(&mut self, task: usize, cpu: Cpu, now_ns: u64, curr_idle: &Cpumask) {
+    pub(crate) fn enqueue(&mut self, task: usize, cpu: Cpu, now_ns: u64, curr_idle: &Cpumask) {
         let entity = &mut self.entities[task];
         if entity.queued == Some(cpu) {
             return;
@@ -251,7 +251,7 @@ impl Loads {
     /// A task that slept on another CPU takes its averages away from there.
     ///
     /// **Source**: remove_entity_load_avg(); migrate_se_pelt_lag() for an idle CPU, whose clock stands still.
-    pub(super) fn leave(&mut self, task: usize, to: Cpu, now_ns: u64, curr_idle: &Cpumask) {
+    pub(crate) fn leave(&mut self, task: usize, to: Cpu, now_ns: u64, curr_idle: &Cpumask) {
         let entity = &mut self.entities[task];
         let Some(from) = entity.attached.filter(|&from| from != to) else { return };
         let cfs = &mut self.cfs[from.index()];
@@ -266,7 +266,7 @@ impl Loads {
     }
 
     /// **Source**: dequeue_entity(); `sleep`: it goes to sleep, else it is moved.
-    pub(super) fn dequeue(&mut self, task: usize, now_ns: u64, sleep: bool) {
+    pub(crate) fn dequeue(&mut self, task: usize, now_ns: u64, sleep: bool) {
         let entity = &mut self.entities[task];
         let Some(cpu) = entity.queued.take() else { return };
         // What it did up to now counts as queued.
@@ -292,7 +292,7 @@ impl Loads {
     }
 
     /// **Source**: put_prev_entity() of a task that stays queued.
-    pub(super) fn put(&mut self, cpu: Cpu, now_ns: u64) {
+    pub(crate) fn put(&mut self, cpu: Cpu, now_ns: u64) {
         let Some(task) = self.curr[cpu.index()].take() else { return };
         let cfs = &mut self.cfs[cpu.index()];
         self.entities[task].update(now_ns, true);
@@ -301,7 +301,7 @@ impl Loads {
     }
 
     /// **Source**: set_next_entity().
-    pub(super) fn run(&mut self, task: usize, cpu: Cpu, now_ns: u64) {
+    pub(crate) fn run(&mut self, task: usize, cpu: Cpu, now_ns: u64) {
         self.put(cpu, now_ns);
         let entity = &mut self.entities[task];
         if entity.queued != Some(cpu) {
@@ -315,7 +315,7 @@ impl Loads {
     }
 
     /// **Source**: entity_tick(); on a CPU without a fair task update_blocked_averages().
-    pub(super) fn tick(&mut self, cpu: Cpu, now_ns: u64) {
+    pub(crate) fn tick(&mut self, cpu: Cpu, now_ns: u64) {
         if let Some(task) = self.curr[cpu.index()] {
             self.entities[task].update(now_ns, true);
         }
@@ -323,7 +323,7 @@ impl Loads {
     }
 
     /// A weight that an event shows to have changed.
-    pub(super) fn set_weight(&mut self, task: usize, weight: u64) {
+    pub(crate) fn set_weight(&mut self, task: usize, weight: u64) {
         let entity = &mut self.entities[task];
         if entity.weight == weight {
             return;
@@ -336,7 +336,7 @@ impl Loads {
     }
 
     /// The task is gone.
-    pub(super) fn forget(&mut self, task: usize, now_ns: u64) {
+    pub(crate) fn forget(&mut self, task: usize, now_ns: u64) {
         self.dequeue(task, now_ns, true);
         let entity = &mut self.entities[task];
         if let Some(from) = entity.attached.take() {
@@ -351,7 +351,7 @@ impl Loads {
 
     /// `task_h_load()` of a task whose task_cpu() is `cpu`, at `jiffies`: the run queue's h_load is refreshed at most once a
     /// jiffy, by whoever asks. With `asks` the kernel does so now; else it is what an answer would be.
-    pub(super) fn h_load(&mut self, load_avg: u64, cpu: Cpu, jiffies: u64, asks: bool) -> u64 {
+    pub(crate) fn h_load(&mut self, load_avg: u64, cpu: Cpu, jiffies: u64, asks: bool) -> u64 {
         let cfs = &mut self.cfs[cpu.index()];
         let h_load = if cfs.h_load_jiffies == jiffies { cfs.h_load } else { cfs.avg.load_avg };
         if asks {

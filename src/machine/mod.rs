@@ -24,7 +24,9 @@ mod wake;
 
 pub use apply::{Doubts, Machine};
 pub use audit::{Audit, ErrorRow, Tally};
+pub(crate) use balance::{intervals, jiffies_of_ms, nr_idle_scan};
 pub use config::{MachineConfig, Release, ReleaseError};
+pub(crate) use loads::{Entity, Loads, WEIGHT_IDLE, weight_of};
 pub use names::bound_cpu;
 pub use notice::{Notice, RecordedWakeup, Why};
 pub use state::{RunQueues, State, Task, TaskFlags, Tasks};

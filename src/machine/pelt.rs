@@ -68,16 +68,16 @@ impl Did {
 
 /// `struct sched_avg`: sums, and the averages as of the last period's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Pelt {
-    pub(super) last_update_ns: u64,
+pub(crate) struct Pelt {
+    pub(crate) last_update_ns: u64,
     pub(super) load_sum: u64,
     pub(super) runnable_sum: u64,
     pub(super) util_sum: u64,
     /// Units of the current period that have passed.
     pub(super) period_contrib: u64,
-    pub(super) load_avg: u64,
-    pub(super) runnable_avg: u64,
-    pub(super) util_avg: u64,
+    pub(crate) load_avg: u64,
+    pub(crate) runnable_avg: u64,
+    pub(crate) util_avg: u64,
 }
 
 impl Pelt {

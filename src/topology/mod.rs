@@ -325,6 +325,42 @@ impl Topology {
     pub fn cpus_share_cache(&self, a: Cpu, b: Cpu) -> bool {
         self.sd_llc_id(a) == self.sd_llc_id(b)
     }
+
+    /// How far apart two CPUs are.
+    #[inline]
+    pub fn distance(&self, a: Cpu, b: Cpu) -> Distance {
+        if a == b {
+            Distance::Same
+        } else if self.smt_mask(a).test(b) {
+            Distance::Core
+        } else if self.cpus_share_cache(a, b) {
+            Distance::Llc
+        } else if self.node(a) == self.node(b) {
+            Distance::Node
+        } else {
+            Distance::Remote
+        }
+    }
+}
+
+/// How far apart two CPUs are, by the nearest thing that they have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Distance {
+    /// They are one and the same.
+    Same,
+    /// A core.
+    Core,
+    /// A last-level cache.
+    Llc,
+    /// A NUMA node.
+    Node,
+    /// The machine.
+    Remote,
+}
+
+impl Distance {
+    /// Each of them, near to far: a distance's place is its number.
+    pub const ALL: [Self; 5] = [Self::Same, Self::Core, Self::Llc, Self::Node, Self::Remote];
 }
 
 /// The highest domain reached from the bottom while each one on the way shares the LLC.

@@ -352,6 +352,7 @@ fn hidden(raw: &json::State, topology: &Topology) -> Hidden {
         probe_ns: raw.probe_ns,
         clock_read_ns: raw.clock_read_ns,
         mask_op_ns: raw.mask_op_ns,
+        by_distance: None,
     };
     hidden.sysctl_sched_preferred = raw.sysctl_sched_preferred.unwrap_or(hidden.sysctl_sched_preferred);
     hidden.sysctl_sched_allowed = raw.sysctl_sched_allowed.unwrap_or(hidden.sysctl_sched_allowed);
