@@ -30,6 +30,7 @@ pub mod repro;
 pub mod scan_cost;
 pub mod scenario;
 pub mod shrink;
+pub mod simulate;
 pub mod topology;
 pub mod trace;
 #[cfg(feature = "tree")]

@@ -31,6 +31,7 @@ const ORDER: &[&str] = &[
     "info",
     "cut",
     "fidelity",
+    "simulate",
     "oracle",
     "fuzz_loop",
     "shrink",

@@ -11,6 +11,7 @@ use crate::cli::fuzz_args::{BUGS_EXAMPLES, FUZZ_EXAMPLES, FuzzArgs, REPRO_EXAMPL
 use crate::cli::gate_args::{GATE_EXAMPLES, GateCommand};
 use crate::cli::merge::{MERGE_EXAMPLES, MergeArgs};
 use crate::cli::record::{self, RecordArgs};
+use crate::cli::simulate::{self, SimulateArgs};
 use crate::cli::trees::{TREE_EXAMPLES, TreeArgs, TreeCommand};
 use crate::cli::values::{
     FailOn, Shard, TraceTime, parse_cpus, parse_glob, parse_hz, parse_pid, parse_scan_cost, parse_shard, parse_spec,
@@ -77,6 +78,9 @@ pub enum Command {
     /// Invent machines and wakeups, and put every oracle to every decision.
     #[command(after_help = FUZZ_EXAMPLES)]
     Fuzz(Box<FuzzArgs>),
+    /// Simulate a machine on which an implementation's own choices decide what follows.
+    #[command(after_help = simulate::EXAMPLES)]
+    Simulate(Box<SimulateArgs>),
     /// Play one case again: what it shows, its smallest form, its walks.
     #[command(after_help = REPRO_EXAMPLES)]
     Repro(Box<ReproArgs>),

@@ -27,6 +27,7 @@ pub mod record;
 pub mod replay;
 mod replay_export;
 mod replay_html;
+pub mod simulate;
 pub mod sink;
 pub mod trees;
 pub mod values;
@@ -96,6 +97,7 @@ fn run(command: Command) -> Result<ExitCode, Trouble> {
         Command::Fuzz(args) => return fuzz::fuzz(*args),
         Command::Repro(args) => return fuzz::repro(&args),
         Command::Gate(command) => return gate::gate(&command),
+        Command::Simulate(args) => return simulate::simulate(*args),
         Command::Bugs => print(&crate::report::fuzz::bugs())?,
         Command::Cut(args) => cut::cut(&args)?,
         Command::Info(args) => return info::info(&args),
