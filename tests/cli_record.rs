@@ -28,7 +28,7 @@ fn a_dry_run_says_what_would_be_done_and_does_nothing() {
     let lines: Vec<&str> = shown.lines().collect();
     assert_eq!(lines[0], format!("mkdir -p {name}"));
     let record = lines.iter().find(|line| line.starts_with("trace-cmd record")).expect("the recording");
-    for part in ["-C mono -b 4096", "-e sched:sched_waking", "-e sched:sched_switch", "echo 'two words'"] {
+    for part in ["-C mono -b 4096 --no-filter", "-e sched:sched_waking", "-e sched:sched_switch", "echo 'two words'"] {
         assert!(record.contains(part), "{record}");
     }
     assert!(!shown.contains("kprobes"), "{shown}");

@@ -245,6 +245,9 @@ fn a_run_queue_that_is_not_there_is_reported() {
     let desk = Desk::with("if (cpu_rq(nr_cpu_ids + target)->nr_running) return prev;");
     let text = desk.fine(&["replay", TRACE, "--baseline", "v6.1", "--patched", &format!("tree:{}", desk.name("mini"))]);
     contains(&text.replace("\n ", ""), &["beyond nr_cpu_ids", "the first in #"]);
+    let tree = format!("tree:{}", desk.name("mini"));
+    let failing = ["replay", TRACE, "--baseline", "v6.1", "--patched", &tree, "--fail-on", "wrong", "--quiet"];
+    assert_eq!(desk.run(&failing).status.code(), Some(1), "CI has to hear of it");
 }
 
 /// Debian's linux-source-6.1, unpacked or not.

@@ -188,7 +188,7 @@ fn verdict(outcomes: &[Outcome], plan: &ReplayPlan) -> ExitCode {
 /// Whether `totals` have what `fail_on` asks for: wakeups, forks and execs together, the worst patched implementation.
 pub fn is_found(totals: &Totals, fail_on: FailOn) -> bool {
     match fail_on {
-        FailOn::Wrong => totals.patched().any(|column| column.wrong.sum() > 0),
+        FailOn::Wrong => totals.patched().any(|column| column.wrong.sum() > 0 || column.faults > 0),
         FailOn::Any => shares(totals).any(|(different, _)| different > 0),
         FailOn::Share(limit) => {
             shares(totals).any(|(different, compared)| 100.0 * different as f64 > limit * compared as f64)

@@ -107,7 +107,7 @@ fn parse_seconds(text: &str) -> Option<u64> {
 pub enum FailOn {
     /// On any difference.
     Any,
-    /// On a decision of a patched implementation outside of the affinity.
+    /// On a decision of a patched implementation outside of the affinity, or an index beyond nr_cpu_ids in its code.
     Wrong,
     /// On a share of differing decisions above this, percent.
     Share(f64),

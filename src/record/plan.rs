@@ -115,6 +115,8 @@ impl Plan {
 fn command(wish: &Wish, facts: &Facts, trace: &std::path::Path, exit_code: &std::path::Path) -> Vec<String> {
     let mut words: Vec<String> = ["trace-cmd", "record", "-C", "mono", "-b"].map(str::to_owned).to_vec();
     words.push(wish.buffer_kb.to_string());
+    // trace-cmd hides its own threads otherwise, and with them part of what their CPUs did.
+    words.push("--no-filter".to_owned());
     let idle = wish.idle.then(|| "power:cpu_idle".to_owned());
     let events = EVENTS.iter().map(|event| format!("sched:{event}")).chain(idle);
     let probes = facts.probes.iter().map(|probe| format!("kprobes:{}", probe.name));

@@ -238,7 +238,10 @@ pub(super) fn verdict_rows(comparison: &Comparison) -> Vec<Vec<String>> {
 
 fn groups(comparison: &Comparison, files: &[&str]) -> String {
     if comparison.groups.is_empty() {
-        return "\n  no differences\n".to_owned();
+        let told = comparison.verdicts.named().iter().any(|(_, tally)| tally.compared() > 0);
+        let none =
+            if told { "no differences" } else { "no verdict on any decision: whether they differ cannot be told" };
+        return format!("\n  {none}\n");
     }
     let sorted = largest_first(comparison);
     let mut rows = vec![["count", "by return", "kinds", "first"].map(str::to_owned).to_vec()];

@@ -71,6 +71,9 @@ pub fn load(location: &Location, cache: &Path) -> Result<Files, TreeError> {
     if !path.exists() {
         return Err(TreeError::NotFound { path: path.display().to_string() });
     }
+    if let (true, Some(rev)) = (path.is_file(), rev) {
+        return Err(TreeError::NoGit { path: path.display().to_string(), rev: rev.clone() });
+    }
     let mut files = if path.is_file() {
         archive::load(path, cache)?
     } else if rev.is_some() || !path.join(FAIR).exists() && git::is_repository(path) {
