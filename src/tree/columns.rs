@@ -20,7 +20,7 @@ impl Columns {
     pub(super) fn changed(&mut self, state: &State, hidden: &Hidden) -> Cpumask {
         let Some(told) = &mut self.told else {
             self.told = Some(state.rq.clone());
-            self.own = hidden.cpus.iter().map(|cpu| own(cpu)).collect();
+            self.own = hidden.cpus.iter().map(own).collect();
             self.stale = Cpumask::EMPTY;
             return state.topology.cpus().collect();
         };
