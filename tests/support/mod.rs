@@ -113,7 +113,7 @@ impl Scenes {
             };
         }
         let (probe_ns, clock_read_ns) = (self.of(&[20, 50]), self.of(&[0, 25]));
-        hidden.clock = Clock { now_ns: 1_000_000_000, probe_ns, clock_read_ns, mask_op_ns: 0 };
+        hidden.clock = Clock { now_ns: 1_000_000_000, probe_ns, clock_read_ns, mask_op_ns: 0, by_distance: None };
         for id in 0..3 {
             let task = self.task(id, &all, n);
             state.tasks.0.push(task);
