@@ -80,9 +80,10 @@ impl World {
         }
     }
 
-    /// **Source**: kernel/sched/core.c, select_fallback_rq(), the last resort: every possible CPU.
+    /// **Source**: kernel/sched/core.c, select_fallback_rq(), the last resort: every possible CPU. **Departs**: without holes
+    /// in the numbering, so that what a mask weighs does not depend on the numbers.
     fn give_up_affinity(&mut self, p: TaskIndex) {
-        let all = Cpumask::first_n(self.queues.len());
+        let all = self.machine.present();
         let task = self.task_mut(p);
         let was_default = task.cpus_preferred == task.cpus_ptr;
         (task.cpus_ptr, task.nr_cpus_allowed) = (all, all.weight());
