@@ -8,6 +8,7 @@ use std::sync::Arc;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use crate::affinity;
+use crate::cli::bounded;
 use crate::cli::gate_store::Store;
 use crate::cli::output::Trouble as CliTrouble;
 use crate::cli::trees::{self, IsolationArg, TreeArgs};
@@ -86,7 +87,7 @@ impl Loaded {
     /// It cannot be read, or is wrong.
     pub fn new(path: &Path) -> Result<Self, CliTrouble> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let text = bounded::read_text(path, bounded::SETTINGS).map_err(|error| {
             let next = match error.kind() {
                 std::io::ErrorKind::NotFound => {
                     "; write a first one with `sisdiff gate init FILE…`, or name it with --config"
@@ -240,7 +241,8 @@ impl Loaded {
     fn side_file(&self, file: &str) -> Result<SideFile, CliTrouble> {
         let path = self.seen_from_here(file);
         let wrong = |why: String| CliTrouble::Usage(format!("{}: affinity {path}: {why}", self.name));
-        let text = std::fs::read_to_string(&path).map_err(|error| wrong(format!("cannot be read ({error})")))?;
+        let text = bounded::read_text(Path::new(&path), bounded::SETTINGS)
+            .map_err(|error| wrong(format!("cannot be read ({error})")))?;
         let rules = affinity::Rules::parse(&text).map_err(|error| wrong(error.to_string()))?;
         Ok(SideFile { rules: Arc::new(rules), name: file.to_owned() })
     }

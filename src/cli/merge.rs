@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 
 use crate::cli::args::Format;
+use crate::cli::bounded;
 use crate::cli::output::{Trouble, print};
 use crate::cli::sink::{self, Sink};
 use crate::replay::Outcome;
@@ -69,26 +70,40 @@ pub fn merge(args: &MergeArgs) -> Result<(), Trouble> {
 
 fn read(path: &Path) -> Result<Report, Trouble> {
     let what = path.display().to_string();
-    let bytes = if path == Path::new("-") {
-        std::io::read_to_string(std::io::stdin()).map(String::into_bytes)
+    let text = if path == Path::new("-") {
+        bounded::read(std::io::stdin(), bounded::REPORT)
     } else {
-        std::fs::read(path)
+        bounded::read_text(path, bounded::REPORT)
     };
-    let bytes = bytes.map_err(|error| Trouble::Read { what: what.clone(), reason: error.to_string() })?;
+    let text = text.map_err(|error| Trouble::Read { what: what.clone(), reason: error.to_string() })?;
     let wrong = |why: String| Trouble::Usage(format!("merge: {what}: {why}"));
     // Said before anything about fields: another program's JSON, or another version.
-    let schema = serde_json::from_slice::<serde_json::Value>(&bytes)
-        .map_err(|error| wrong(format!("is no JSON ({error})")))?
-        .get("schema")
-        .and_then(|schema| schema.as_str().map(str::to_owned));
-    match schema.as_deref() {
+    let value: serde_json::Value =
+        serde_json::from_str(&text).map_err(|error| wrong(format!("is no JSON ({error})")))?;
+    match value.get("schema").and_then(serde_json::Value::as_str) {
         Some(SCHEMA) => {}
         Some(other) => {
             return Err(wrong(format!("has the schema {other}; expected {SCHEMA}, of `replay --format json`")));
         }
         None => return Err(wrong(format!("names no schema; expected {SCHEMA}, of `replay --format json`"))),
     }
-    serde_json::from_slice(&bytes).map_err(|error| wrong(format!("is no report ({error})")))
+    if let Some(number) = too_large(&value) {
+        return Err(wrong(format!("has the number {number}; no recording has more than {MOST} of anything")));
+    }
+    serde_json::from_str(&text).map_err(|error| wrong(format!("is no report ({error})")))
+}
+
+/// The largest count that is believed: sums of thousands of such stay in 64 bits. In ns it is a hundred days.
+const MOST: u64 = 1 << 53;
+
+/// A number in `value` that is no count of a recording.
+fn too_large(value: &serde_json::Value) -> Option<u64> {
+    match value {
+        serde_json::Value::Number(number) => number.as_u64().filter(|&number| number > MOST),
+        serde_json::Value::Array(values) => values.iter().find_map(too_large),
+        serde_json::Value::Object(values) => values.values().find_map(too_large),
+        _ => None,
+    }
 }
 
 /// Refuses what cannot be added up.
@@ -117,5 +132,18 @@ fn check(files: &[(Outcome, String)]) -> Result<(), Trouble> {
             outcome.recording.file
         ))),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::too_large;
+
+    #[test]
+    fn a_number_that_no_recording_has_is_found_wherever_it_is() {
+        assert_eq!(too_large(&json!({ "files": [{ "same": 3 }, { "same": u64::MAX }] })), Some(u64::MAX));
+        assert_eq!(too_large(&json!({ "files": [3, 2.5, "9999999999999999999", null, -1] })), None);
     }
 }

@@ -2,6 +2,7 @@
 //! The command line: flags → a validated plan, and the plan carried out.
 
 pub mod args;
+mod bounded;
 mod counters;
 mod cut;
 pub mod fidelity;

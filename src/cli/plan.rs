@@ -10,6 +10,7 @@ use crate::affinity::Rules;
 use crate::cli::args::{
     DEFAULT_BASELINE, ExplainArgs, FilterArgs, ReaderArg, RecentMissArg, ReplayArgs, ReplayFormat, SourceArgs,
 };
+use crate::cli::bounded;
 use crate::cli::counters;
 use crate::cli::machine;
 use crate::cli::output::Trouble;
@@ -266,7 +267,8 @@ fn schedstat(given: &[PathBuf], files: &[PathBuf]) -> Result<Option<Counted>, Tr
 fn side_file(path: &Path) -> Result<SideFile, Trouble> {
     let name = path.display().to_string();
     let wrong = |why: String| Trouble::Usage(format!("--affinity {name}: {why}"));
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(format!("cannot be read ({error})")))?;
+    let text =
+        bounded::read_text(path, bounded::SETTINGS).map_err(|error| wrong(format!("cannot be read ({error})")))?;
     let rules = Rules::parse(&text).map_err(|error| wrong(error.to_string()))?;
     Ok(SideFile { rules: Arc::new(rules), name })
 }

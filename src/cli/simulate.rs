@@ -10,6 +10,7 @@ use clap::{ArgAction, Args, ValueEnum, ValueHint};
 
 use crate::affinity::Rules;
 use crate::cli::args::{DEFAULT_BASELINE, Format};
+use crate::cli::bounded;
 use crate::cli::output::{Trouble, print};
 use crate::cli::sink::{Sink, is_stdout};
 use crate::cli::trees::{self, TreeArgs};
@@ -197,7 +198,7 @@ fn inputs(args: &SimulateArgs) -> Result<Input, Trouble> {
     std::fs::File::open(path).and_then(|file| file.take(4096).read_to_end(&mut start)).map_err(read)?;
     let first = start.iter().find(|byte| !byte.is_ascii_whitespace());
     if matches!(first, Some(b'{')) || start.starts_with(b"/*") {
-        let text = std::fs::read_to_string(path).map_err(read)?;
+        let text = bounded::read_text(path, bounded::SETTINGS).map_err(read)?;
         let title = path.file_name().map_or(name.into(), |name| name.to_string_lossy());
         return rtapp::parse(&title, &text).map(Input::Written).map_err(|error| usage(format!("{name}: {error}")));
     }
@@ -375,7 +376,8 @@ fn release(args: &SimulateArgs, recording: Option<&Recording>) -> Result<topolog
 
 fn side_file(path: &Path) -> Result<Arc<Rules>, Trouble> {
     let wrong = |why: String| Trouble::Usage(format!("--affinity {}: {why}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(format!("cannot be read ({error})")))?;
+    let text =
+        bounded::read_text(path, bounded::SETTINGS).map_err(|error| wrong(format!("cannot be read ({error})")))?;
     Rules::parse(&text).map(Arc::new).map_err(|error| wrong(error.to_string()))
 }
 
@@ -391,7 +393,8 @@ fn softness(text: &str) -> Result<(u32, u32), Trouble> {
 fn costs(args: &SimulateArgs, mut base: Cost) -> Result<Vec<(String, Cost)>, Trouble> {
     if let Some(path) = &args.cost {
         let wrong = |why: String| Trouble::Usage(format!("--cost {}: {why}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(format!("cannot be read ({error})")))?;
+        let text =
+            bounded::read_text(path, bounded::SETTINGS).map_err(|error| wrong(format!("cannot be read ({error})")))?;
         base.read(&text).map_err(|error| wrong(error.to_string()))?;
     }
     for text in &args.set {
