@@ -231,11 +231,7 @@ fn faults_of_the_code_name_the_wakeup_and_the_line() {
 fn a_write_into_the_blue_leaves_a_message() {
     let desk = Desk::with("{ char *at = (char *)p; int i; for (i = 0; i < 100000; i++) at[i] = 0x5a; }");
     let tree = format!("tree:{}", desk.name("mini"));
-    // In this process it hits what it hits; sisdiff still ends with a word and its exit code.
-    let output = desk.run(&["replay", TRACE, "--baseline", "v6.1", "--patched", &tree]);
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{text}");
-    assert!(text.contains("sisdiff: ") && output.stdout.is_empty(), "{text}");
+    // In sisdiff's own process it hits what it hits, and nothing can be promised.
     contains(&desk.trouble(&tree, &["--isolation", "process"]), &["at decision "]);
     contains(&desk.trouble(&tree, &["--sanitize"]), &["AddressSanitizer", "kernel/sched/fair.c:"]);
 }
@@ -304,8 +300,8 @@ fn the_users_own_patch_on_debians_source() {
     assert_eq!(desk.run(&args).status.code(), Some(1));
     let case = fs::read_dir(desk.path("found")).expect("cases").next().expect("a case").expect("an entry").path();
     let text = fs::read_to_string(&case).expect("a case");
-    let events =
-        text.lines().skip_while(|line| !line.starts_with("events")).skip(1).take_while(|line| *line != "]").count();
+    let list = text.split("events = [").nth(1).and_then(|rest| rest.split("\n[").next()).expect("events");
+    let events = list.matches('"').count() / 2;
     println!("fuzz: a case of {events} events");
     assert!((1..=20).contains(&events), "{text}");
     let repro = desk.run(&["repro", &case.display().to_string(), "--explain", "--width", "180"]);
