@@ -135,18 +135,12 @@ impl First {
         }
     }
 
-    /// Facts overwrite the hidden state of the recorded kernel's model; the others run free from it.
     fn step(&mut self, state: &State, step: &Step) {
         if !self.insight.step(step) {
             return;
         }
         for Seat { one, .. } in &mut self.seats {
-            let told = match *step {
-                Step::Fact(fact) | Step::Seed(fact) if one.role == Role::Recorded => Step::Fact(fact),
-                Step::Fact(fact) | Step::Seed(fact) => Step::Seed(fact),
-                other => other,
-            };
-            one.implementation.step(state, &told);
+            one.implementation.step(state, &one.role.hears(step));
         }
     }
 

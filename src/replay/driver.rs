@@ -195,20 +195,13 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
         }
     }
 
-    /// A fact goes to the model of the recorded kernel only; the others are seeded with it while they know nothing, or
-    /// the difference under test would be erased.
     fn step(&mut self, state: &State, step: &Step) {
         if !self.insight.step(step) {
             return;
         }
-        if let Step::Fact(fact) | Step::Seed(fact) = step {
-            self.facts += 1;
-            for one in &mut self.contestants {
-                let told = if one.role == Role::Recorded { Step::Fact(*fact) } else { Step::Seed(*fact) };
-                one.implementation.step(state, &told);
-            }
-        } else {
-            self.contestants.iter_mut().for_each(|one| one.implementation.step(state, step));
+        self.facts += u64::from(matches!(step, Step::Fact(_) | Step::Seed(_)));
+        for one in &mut self.contestants {
+            one.implementation.step(state, &one.role.hears(step));
         }
     }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::compare::{Class, Difference, Distance, Load};
 use crate::fair::{Exit, SisCounters};
 use crate::histogram::Histogram;
-use crate::machine::{Inputs, Why};
+use crate::machine::{Inputs, Step, Why};
 
 pub use crate::replay::tally::{Agreement, ByKind, Share, Split, Tally};
 
@@ -153,6 +153,18 @@ pub enum Role {
     Patched,
     /// The model of the recorded kernel: compared with what that kernel chose.
     Recorded,
+}
+
+impl Role {
+    /// What one of this role hears of `step`. A fact overwrites the hidden state of the recorded kernel's model only; the
+    /// others are seeded with it while they know nothing, or the difference under test would be erased.
+    pub fn hears(self, step: &Step) -> Step {
+        match (*step, self) {
+            (Step::Fact(fact) | Step::Seed(fact), Self::Recorded) => Step::Fact(fact),
+            (Step::Fact(fact) | Step::Seed(fact), Self::Baseline | Self::Patched) => Step::Seed(fact),
+            (other, _) => other,
+        }
+    }
 }
 
 /// One implementation's own figures.

@@ -3,21 +3,10 @@
 use super::*;
 use crate::gate::{Change, Oracle, Trouble, Value, Violation};
 use crate::replay::Role;
+use crate::report::gate_samples as samples;
 
 fn check(status: Status) -> Check {
-    Check {
-        trace: "t,1:a|b.dat".to_owned(),
-        path: "t,1:a|b.dat".to_owned(),
-        pair: "p".to_owned(),
-        specs: ["v5.11".to_owned(), "v6.1".to_owned()],
-        snapshot: "s,1:100%.snap".to_owned(),
-        status,
-        changes: Vec::new(),
-        texts: None,
-        old_specs: None,
-        violations: Vec::new(),
-        is_pending: false,
-    }
+    samples::check("t,1:a|b.dat", "t,1:a|b.dat", "s,1:100%.snap", status)
 }
 
 fn gate(checks: Vec<Check>) -> Gate {

@@ -5,22 +5,11 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::gate::{Allow, Oracle, Rules, Trouble, Violation};
 use crate::replay::Role;
+use crate::report::gate_samples as samples;
 
 /// A check of `a.dat`, as it was.
 fn check(status: Status) -> Check {
-    Check {
-        trace: "t/a.dat".to_owned(),
-        path: "ci/t/a.dat".to_owned(),
-        pair: "p".to_owned(),
-        specs: ["v5.11".to_owned(), "v6.1".to_owned()],
-        snapshot: "ci/s/t__a.dat@p.snap".to_owned(),
-        status,
-        changes: Vec::new(),
-        texts: None,
-        old_specs: None,
-        violations: Vec::new(),
-        is_pending: false,
-    }
+    samples::check("t/a.dat", "ci/t/a.dat", "ci/s/t__a.dat@p.snap", status)
 }
 
 fn gate(checks: Vec<Check>) -> Gate {

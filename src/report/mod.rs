@@ -15,6 +15,8 @@ pub mod gate;
 pub mod gate_ci;
 pub mod gate_json;
 pub mod gate_junit;
+#[cfg(test)]
+mod gate_samples;
 pub mod gate_sarif;
 pub mod html;
 pub mod info;
