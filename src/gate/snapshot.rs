@@ -27,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use crate::gate::result::Oracle;
 use crate::gate::snapshot_parse::{SnapshotError, parse};
 use crate::replay::Role;
+use crate::units::separated;
 
 /// Name and version of the format. The number grows when a text of an older sisdiff would be misread.
 pub const FORMAT: &str = "sisdiff.gate/1";
@@ -220,19 +221,6 @@ fn line<'a>(out: &mut String, name: &str, cells: impl Iterator<Item = &'a str>) 
     }
     out.push_str(text.trim_end());
     out.push('\n');
-}
-
-/// `1234567` as `1,234,567`.
-fn separated(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.char_indices() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// A value on one line: as it is, or in JSON's quotes where it would be misread.

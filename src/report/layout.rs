@@ -81,18 +81,7 @@ pub fn indented(indent: usize, text: &str) -> String {
     out
 }
 
-/// `1234567` as `1,234,567`.
-pub fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.char_indices() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
+pub use crate::units::separated as count;
 
 /// `part` of `whole` in percent: `12.3%`, with two decimals where one would hide a difference from 0 or 100; `-` of
 /// nothing.
