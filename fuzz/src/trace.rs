@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use tracecmd_parse::page::{PageWalk, Step};
 use tracecmd_parse::tracecmd::{Options, TraceCmd};
 use tracecmd_parse::write::{Head, Shape, TraceWriter};
 use tracecmd_parse::{
-    Compression, Error, EventCursor, Item, Select, Summary, TaskStates, TimeSample, TimeShift, TraceFile, TraceReader,
-    TscToNs,
+    Buffer, Compression, Error, EventCursor, Item, Select, Summary, TaskStates, TimeSample, TimeShift, TraceFile,
+    TraceReader, TscToNs,
 };
 
 /// The library takes at most this share of the time: starting a process is slow.
@@ -43,7 +44,7 @@ pub fn check(bytes: &[u8]) {
     }
     if all.iter().all(|(_, _, summary)| summary.gaps.is_empty()) {
         written_again(&trace, &all, limit);
-        if library_can(&trace, &all) {
+        if library_can(&trace, &all) && raw_times_fit(&trace, bytes) {
             ask_library(bytes, &all);
         }
     }
@@ -209,6 +210,30 @@ fn few(samples: &[TimeSample]) -> bool {
 fn plain(events: &Events, most: u64) -> bool {
     let mut last: BTreeMap<u32, u64> = BTreeMap::new();
     events.iter().all(|(cpu, (ts, ..))| (1..most).contains(ts) && last.insert(*cpu, *ts).unwrap_or(0) <= *ts)
+}
+
+/// Whether no page holds a time of more than [`TIME_MAX`]: an absolute stamp behind one carries into the upper bits where
+/// the lower ones ran over (`rb_fix_abs_ts()`), which the library leaves out. Where clock ticks are multiplied, the
+/// events' own times no longer show it, and of compressed pages nothing else is seen here.
+fn raw_times_fit(trace: &TraceFile, bytes: &[u8]) -> bool {
+    let ticks = trace.meta().tsc_to_ns.is_some();
+    trace.meta().buffers.iter().all(|buffer| if buffer.compressed { !ticks } else { pages_fit(buffer, bytes) })
+}
+
+fn pages_fit(buffer: &Buffer, bytes: &[u8]) -> bool {
+    let page_size = buffer.layout.page_size as usize;
+    let mut pages = buffer.cpus.iter().flat_map(|cpu| {
+        let from = bytes.get(cpu.offset as usize..).unwrap_or(&[]);
+        from[..from.len().min(cpu.size as usize)].chunks(page_size)
+    });
+    pages.all(|page| {
+        let Ok((mut walk, _)) = PageWalk::new(page, &buffer.layout) else { return true };
+        let mut fits = walk.ts() < TIME_MAX;
+        while let Step::Event { ts, .. } = walk.next(page, buffer.layout.endian) {
+            fits &= ts < TIME_MAX;
+        }
+        fits
+    })
 }
 
 fn library_events(path: PathBuf, all: &[(String, Events, Summary)]) -> Result<Vec<Events>, Error> {
