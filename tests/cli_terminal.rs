@@ -22,7 +22,10 @@ fn on_a_terminal(args: &str, env: &[(&str, &str)]) -> Option<String> {
     let command = format!("stty cols 80 rows 24; '{}' {args}", env!("CARGO_BIN_EXE_sisdiff"));
     let mut script = Command::new("script");
     script.args(["-qec", &command, "/dev/null"]).current_dir(ROOT).stdin(Stdio::null());
-    script.env_remove("NO_COLOR").env("TERM", "xterm-256color").envs(env.iter().copied());
+    for decides in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI"] {
+        script.env_remove(decides);
+    }
+    script.env("TERM", "xterm-256color").envs(env.iter().copied());
     match script.output() {
         Ok(output) => Some(String::from_utf8_lossy(&output.stdout).into_owned()),
         Err(_) => {
@@ -67,9 +70,12 @@ fn reports_fit_eighty_columns_with_aligned_numbers() {
 fn colours_are_for_terminals_that_want_them() {
     let Some(coloured) = on_a_terminal(&format!("replay {SMALL}"), &[]) else { return };
     assert!(coloured.contains("\u{1b}[1m"), "{coloured:?}");
-    for env in [("NO_COLOR", "1"), ("TERM", "dumb"), ("CLICOLOR", "0")] {
-        let plain = on_a_terminal(&format!("replay {SMALL}"), &[env]).expect("as above");
-        assert!(!plain.contains("\u{1b}[1m") && plain.contains("SIS Scanned"), "{env:?}: {plain:?}");
+    // A build service says what it is: `CI` is set.
+    for (env, ci) in
+        [("NO_COLOR", "1"), ("TERM", "dumb"), ("CLICOLOR", "0")].map(|env| [(env, ""), (env, "true")]).concat()
+    {
+        let plain = on_a_terminal(&format!("replay {SMALL}"), &[env, ("CI", ci)]).expect("as above");
+        assert!(!plain.contains("\u{1b}[1m") && plain.contains("SIS Scanned"), "{env:?}, CI {ci:?}: {plain:?}");
     }
     let piped = text(&sisdiff(&["replay", SMALL]).output().expect("runs"));
     assert!(!piped.contains('\u{1b}'));

@@ -51,6 +51,7 @@ pub const EXIT_TROUBLE: u8 = 2;
 
 /// Parses the command line, does what it says, and gives the exit code.
 pub fn main() -> ExitCode {
+    no_colours_on_dumb_terminals();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
@@ -62,6 +63,15 @@ pub fn main() -> ExitCode {
             anstream::eprintln!("sisdiff: {}", printable(&trouble.to_string()));
             ExitCode::from(EXIT_TROUBLE)
         }
+    }
+}
+
+/// A dumb terminal shows the escapes themselves. What decides about colours here knows that, but takes every terminal of
+/// a build service (`CI` is set) for one that has them.
+fn no_colours_on_dumb_terminals() {
+    let is = |name: &str, test: fn(&str) -> bool| std::env::var(name).is_ok_and(|value| test(&value));
+    if is("TERM", |term| term == "dumb") && !is("CLICOLOR_FORCE", |force| force != "0") {
+        anstream::ColorChoice::Never.write_global();
     }
 }
 
