@@ -195,8 +195,8 @@ fn library_can(trace: &TraceFile, all: &[(String, Events, Summary)]) -> bool {
 /// The library multiplies in 64 bits, and reads the first sample of a CPU that has none.
 fn few(samples: &[TimeSample]) -> bool {
     let small = |s: &TimeSample| {
-        s.offset.abs() < 1 << 12
-            && s.time.abs() < 1 << 40
+        s.offset.unsigned_abs() < 1 << 12
+            && s.time.unsigned_abs() < 1 << 40
             && (1..16).contains(&s.scaling)
             && (0..8).contains(&s.fraction)
     };
