@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use sisdiff::fair::{Model, Spec};
+use sisdiff::fair::Model;
 use sisdiff::simulate::models::Model as Workload;
 use sisdiff::simulate::{Setup, run};
+use sisdiff::spec::Spec;
 use sisdiff::topology::{TopologySource, load};
 
 fn main() {

@@ -12,12 +12,13 @@ use std::sync::Arc;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use five_states::{STATES, scene};
-use sisdiff::fair::{Implementation, Model, RELEASES};
+use sisdiff::fair::{Implementation, Model};
 use sisdiff::machine::{Machine, MachineConfig, Notice, State};
 use sisdiff::replay::recording::{ReaderKind, Source};
 use sisdiff::replay::run::{Job, Progress, replay};
 use sisdiff::replay::{Filter, Options};
 use sisdiff::report::decisions;
+use sisdiff::spec::RELEASES;
 use sisdiff::topology::{TopologySource, load};
 use sisdiff::trace::Event;
 use sisdiff::units::Pid;
@@ -91,7 +92,7 @@ impl Progress for Silent {
 #[divan::bench]
 fn end_to_end(bencher: Bencher) {
     let source = recording();
-    let spec = |name: &str| name.parse::<sisdiff::fair::ModelSpec>().expect("a spec").into();
+    let spec = |name: &str| name.parse::<sisdiff::spec::ModelSpec>().expect("a spec").into();
     let options = Options::new(spec("v5.11"), vec![spec("v5.11+mel-v2")]);
     let job = Job { options: &options, filter: &|_| Filter::default(), filters: &[], progress: &Silent };
     bencher.counter(ItemsCount::new(events(&source))).bench(|| {

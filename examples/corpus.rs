@@ -11,10 +11,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use sisdiff::fair::{Edges, Exit, RELEASES};
+use sisdiff::fair::{Edges, Exit};
 use sisdiff::fuzz_loop::{self, check};
 use sisdiff::oracle::{FAMILIES, KNOWN, Models, Options, Scout, Trouble};
 use sisdiff::scenario::Case;
+use sisdiff::spec::RELEASES;
 
 type Error = Box<dyn std::error::Error>;
 
@@ -84,7 +85,7 @@ fn groups() -> Vec<Vec<String>> {
     groups.extend(FAMILIES.iter().map(|names| owned(names)));
     for info in RELEASES {
         let patched = info.patches.iter().map(|patch| format!("{}+{}", info.name, patch.name));
-        groups.extend(patched.filter(|name| name.parse::<sisdiff::fair::ModelSpec>().is_ok()).map(|name| vec![name]));
+        groups.extend(patched.filter(|name| name.parse::<sisdiff::spec::ModelSpec>().is_ok()).map(|name| vec![name]));
     }
     for bug in &KNOWN {
         groups.push(owned(&[bug.before, bug.after]));

@@ -31,6 +31,7 @@ pub mod scan_cost;
 pub mod scenario;
 pub mod shrink;
 pub mod simulate;
+pub mod spec;
 pub mod topology;
 pub mod trace;
 #[cfg(feature = "tree")]

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use sisdiff::fair::changes::{self, Change, Site};
-use sisdiff::fair::{Decision, Hidden, Implementation, Model, ModelSpec, RELEASES, SchedFeat};
+use sisdiff::fair::{Decision, Hidden, Implementation, Model};
+use sisdiff::spec::{ModelSpec, RELEASES, SchedFeat};
 use support::{Scene, Scenes};
 
 /// How often a change could matter, and what came of it.

@@ -11,10 +11,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 use sisdiff::cpumask::Cpumask;
-use sisdiff::fair::{Decision, Exit, Implementation, Model, ModelSpec, Patch, SchedFeat, Step, Walk, WalkStep};
+use sisdiff::fair::{Decision, Exit, Implementation, Model, Step, Walk, WalkStep};
 use sisdiff::fuzz_loop;
 use sisdiff::machine::State;
 use sisdiff::scenario::{Case, CpuState, Event, Load, Player, World};
+use sisdiff::spec::{ModelSpec, Patch, SchedFeat};
 use sisdiff::units::Cpu;
 use sisdiff::wakeup::{WakeKind, Wakeup};
 use support::{Scene, Scenes};

@@ -4,8 +4,9 @@
 mod support;
 
 use sisdiff::cpumask::Cpumask;
-use sisdiff::fair::{Decision, Exit, Hidden, Implementation, Model, ModelSpec};
+use sisdiff::fair::{Decision, Exit, Hidden, Implementation, Model};
 use sisdiff::machine::{State, Task, TaskId};
+use sisdiff::spec::ModelSpec;
 use sisdiff::units::{Comm, Cpu, Pid};
 use sisdiff::wakeup::{WakeKind, Wakeup};
 

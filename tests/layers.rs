@@ -10,6 +10,7 @@ const ORDER: &[&str] = &[
     "cpumask",
     "inputs",
     "hint",
+    "spec",
     "histogram",
     "counters",
     "affinity",

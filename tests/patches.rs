@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use sisdiff::cpumask::Cpumask;
-use sisdiff::fair::{Decision, Exit, Hidden, Implementation, Model, ModelSpec, Patch, RELEASES, SchedFeat, Walk};
+use sisdiff::fair::{Decision, Exit, Hidden, Implementation, Model, Walk};
 use sisdiff::machine::{Inputs, State, Task, TaskId};
+use sisdiff::spec::{ModelSpec, Patch, RELEASES, SchedFeat};
 use sisdiff::topology::{Domain, Parts, SdFlags, Topology};
 use sisdiff::units::{Comm, Cpu, Pid};
 use sisdiff::wakeup::WakeKind;

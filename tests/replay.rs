@@ -8,10 +8,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sisdiff::fair::ModelSpec;
 use sisdiff::replay::run::{Job, Progress, replay};
 use sisdiff::replay::{Filter, Options, Outcome};
 use sisdiff::report::{decisions, text};
+use sisdiff::spec::ModelSpec;
 
 /// Lines that a reviewer still reads.
 const LINES_MAX: usize = 80;

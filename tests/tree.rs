@@ -8,10 +8,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use sisdiff::fair::{Decision, Implementation, Model, ModelSpec, Step, Walk};
+use sisdiff::fair::{Decision, Implementation, Model, Step, Walk};
 use sisdiff::machine::State;
 use sisdiff::oracle::Maker as _;
 use sisdiff::scenario::{Player, World};
+use sisdiff::spec::ModelSpec;
 use sisdiff::tree::Prepared;
 use sisdiff::units::Cpu;
 use sisdiff::vectors::{check, read, spec_of};

@@ -17,8 +17,8 @@ use crate::cli::values::{
     FailOn, Shard, TraceTime, parse_cpus, parse_glob, parse_hz, parse_pid, parse_scan_cost, parse_shard, parse_spec,
 };
 use crate::cpumask::Cpumask;
-use crate::fair::Spec;
 use crate::replay::setup::SCAN_COST_NS;
+use crate::spec::Spec;
 
 /// Differential tester for the Linux scheduler's wakeup path.
 ///

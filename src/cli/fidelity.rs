@@ -15,12 +15,12 @@ use crate::cli::progress::Bars;
 use crate::cli::replay::EXIT_FOUND;
 use crate::cli::sink::{self, Sink};
 use crate::cli::values::{parse_hz, parse_scan_cost, parse_spec};
-use crate::fair::Spec;
 use crate::fidelity::{FileFidelity, Options, measure};
 use crate::replay::setup::SCAN_COST_NS;
 use crate::report::fidelity_json::Report;
 use crate::report::shell::quoted;
 use crate::report::{fidelity, fidelity_md};
+use crate::spec::Spec;
 use crate::topology::TopologySource;
 
 /// What `--help` shows at its end.

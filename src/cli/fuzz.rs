@@ -14,7 +14,6 @@ use crate::cli::progress::Bar;
 use crate::cli::replay::{DEFAULT_WIDTH, EXIT_FOUND};
 use crate::cli::sink::{self, Sink};
 use crate::cli::trees;
-use crate::fair::Spec;
 use crate::fuzz_loop::{self, Found, Outcome, Plan};
 use crate::oracle::{Allowed, Key, Maker, Options};
 use crate::report::fuzz as report;
@@ -22,6 +21,7 @@ use crate::report::gate_sarif;
 use crate::report::shell::printable;
 use crate::repro::{self, minimized};
 use crate::scenario::Case;
+use crate::spec::Spec;
 
 /// How long a run takes where nobody says.
 const DEFAULT_TIME: Duration = Duration::from_secs(60);

@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 
 use crate::cli::trees::TreeArgs;
 use crate::cli::values::parse_spec;
-use crate::fair::Spec;
+use crate::spec::Spec;
 
 pub const FUZZ_EXAMPLES: &str = "Examples:
   sisdiff fuzz --pair v5.11,v5.11+recent-used --time 60

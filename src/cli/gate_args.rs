@@ -9,7 +9,7 @@ use globset::Glob;
 use crate::cli::args::DEFAULT_BASELINE;
 use crate::cli::plan::DEFAULT_PATCHED;
 use crate::cli::values::{parse_glob, parse_spec};
-use crate::fair::Spec;
+use crate::spec::Spec;
 
 pub const GATE_EXAMPLES: &str = "Examples:
   sisdiff gate init traces/*/trace.dat

@@ -12,11 +12,11 @@ use crate::cli::bounded;
 use crate::cli::gate_store::Store;
 use crate::cli::output::Trouble as CliTrouble;
 use crate::cli::trees::{self, IsolationArg, TreeArgs};
-use crate::fair::{Spec, TreeSpec};
 use crate::gate::config::{OPTIONS, is_meant};
 use crate::gate::{Config, Pair, Trouble};
 use crate::replay::setup::SideFile;
 use crate::replay::{Entrant, Options};
+use crate::spec::{Spec, TreeSpec};
 use crate::topology::TopologySource;
 
 /// A configuration that was read.

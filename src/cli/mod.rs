@@ -41,9 +41,9 @@ use crate::cli::args::{Cli, Command, ListArgs, TopologyArgs};
 use crate::cli::output::{Trouble, print};
 use crate::cli::plan::{ExplainPlan, ReplayPlan};
 use crate::fair::changes::between;
-use crate::fair::{RELEASES, ReleaseInfo, model_of};
 use crate::report::list;
 use crate::report::shell::printable;
+use crate::spec::{RELEASES, ReleaseInfo, model_of};
 use crate::topology::{self, TopologySource};
 
 /// Trouble: what was asked could not be done.

@@ -19,12 +19,12 @@ use crate::cli::sink;
 use crate::cli::trees::{self, TreeArgs};
 use crate::cli::values::{FailOn, TraceTime};
 use crate::counters::{Column as Counted, RecentMiss};
-use crate::fair::ModelSpec;
 use crate::replay::recording::ReaderKind;
 use crate::replay::run::Which;
 use crate::replay::setup::{SCAN_COST_NS, SideFile};
 use crate::replay::{Filter, Options};
 use crate::report::shell::quoted;
+use crate::spec::ModelSpec;
 use crate::topology::TopologySource;
 use crate::units::Pid;
 

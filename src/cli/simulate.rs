@@ -16,7 +16,6 @@ use crate::cli::sink::{Sink, is_stdout};
 use crate::cli::trees::{self, TreeArgs};
 use crate::cli::values::{parse_hz, parse_spec};
 use crate::counters::RecentMiss;
-use crate::fair::{ModelSpec, Spec, model_of};
 use crate::replay::recording::{ReaderKind, Source};
 use crate::report::reproduction::markdown;
 use crate::report::simulate::{Head, reality, text};
@@ -25,6 +24,7 @@ use crate::simulate::extract::Extractor;
 use crate::simulate::models::{self, MODELS, Model};
 use crate::simulate::trial::{Point, Row, Trial, play};
 use crate::simulate::{Cost, Setup, Workload, cost, rtapp, suite};
+use crate::spec::{ModelSpec, Spec, model_of};
 use crate::topology::{self, TopologySource};
 
 /// Examples of `sisdiff simulate`.

@@ -9,9 +9,9 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
 use crate::cli::output::Trouble;
 use crate::cli::sink::Sink;
-use crate::fair::{Spec, TreeSpec};
 use crate::oracle::{Maker, Models};
 use crate::replay::Entrant;
+use crate::spec::{Spec, TreeSpec};
 
 /// Examples of `sisdiff tree`.
 pub const TREE_EXAMPLES: &str = "Examples:

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::cpumask::Cpumask;
-use crate::fair::Spec;
+use crate::spec::Spec;
 
 /// A time of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,7 +132,7 @@ impl FromStr for FailOn {
 
 /// An implementation.
 pub fn parse_spec(text: &str) -> Result<Spec, String> {
-    text.parse().map_err(|error: crate::fair::SpecError| error.to_string())
+    text.parse().map_err(|error: crate::spec::SpecError| error.to_string())
 }
 
 /// A thread id.

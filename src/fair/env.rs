@@ -8,10 +8,10 @@
 use crate::cpumask::Cpumask;
 use crate::fair::decision::{Decision, Exit, ProbeKind, SisCounters, Writes};
 use crate::fair::fallback::select_fallback_rq;
-use crate::fair::features::{Patch, SchedFeat};
 use crate::fair::hidden::Hidden;
 use crate::fair::walk::{Recorder, WalkStep};
 use crate::machine::{Inputs, Provenance, State, TaskId};
+use crate::spec::{Patch, SchedFeat};
 use crate::topology::{SharedId, Topology};
 use crate::units::Cpu;
 use crate::wakeup::Wakeup;

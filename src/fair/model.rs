@@ -4,14 +4,12 @@
 use crate::fair::brief::Brief;
 use crate::fair::decision::Decision;
 use crate::fair::env::Env;
-use crate::fair::features::SchedFeat;
 use crate::fair::hidden::Hidden;
-use crate::fair::release::Release;
 use crate::fair::remember::Before;
-use crate::fair::spec::ModelSpec;
 use crate::fair::walk::{Quiet, Recorder, Walk};
 use crate::fair::{Implementation, Step, Tried, v5_2, v5_10, v5_11, v6_1, v6_12, v7_3};
 use crate::machine::{Inputs, Provenance, State, TaskId};
+use crate::spec::{ModelSpec, Release, SchedFeat};
 use crate::topology::Topology;
 use crate::units::Cpu;
 use crate::wakeup::{WakeKind, Wakeup};

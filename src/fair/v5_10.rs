@@ -12,11 +12,11 @@ pub mod slow;
 
 use crate::fair::decision::Exit;
 use crate::fair::env::Env;
-use crate::fair::features::{Patch, SchedFeat};
 use crate::fair::leaf::{Wrap, fits_capacity};
 pub use crate::fair::v5_2::{
     record_wakee, set_idle_cores, test_idle_cores, update_idle_core, wake_affine_idle, wake_wide,
 };
+use crate::spec::{Patch, SchedFeat};
 // The text of v5.11 without the patches that are bits there.
 pub use crate::fair::v5_11::{select_idle_cpu, select_idle_smt, wake_affine_weight};
 use crate::fair::walk::Recorder;

@@ -9,7 +9,6 @@ pub mod slow;
 
 use crate::fair::decision::Exit;
 use crate::fair::env::Env;
-use crate::fair::features::{Patch, SchedFeat};
 use crate::fair::leaf::{Wrap, fits_capacity, update_avg};
 use crate::fair::v5_2::div_u64;
 pub use crate::fair::v5_2::{
@@ -17,6 +16,7 @@ pub use crate::fair::v5_2::{
 };
 use crate::fair::walk::Recorder;
 use crate::machine::TaskId;
+use crate::spec::{Patch, SchedFeat};
 use crate::topology::{Domain, SdFlags};
 use crate::units::Cpu;
 use crate::wakeup::WakeKind;

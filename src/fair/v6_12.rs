@@ -11,7 +11,6 @@ pub mod slow;
 
 use crate::fair::decision::Exit;
 use crate::fair::env::Env;
-use crate::fair::features::{Patch, SchedFeat};
 use crate::fair::leaf::Wrap;
 pub use crate::fair::v5_10::TaskUtil;
 pub use crate::fair::v6_1::{
@@ -20,6 +19,7 @@ pub use crate::fair::v6_1::{
 };
 use crate::fair::walk::Recorder;
 use crate::machine::TaskId;
+use crate::spec::{Patch, SchedFeat};
 use crate::topology::{Domain, SdFlags};
 use crate::units::Cpu;
 use crate::wakeup::WakeKind;

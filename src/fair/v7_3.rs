@@ -14,9 +14,9 @@ pub mod slow;
 use crate::cpumask::Cpumask;
 use crate::fair::decision::Exit;
 use crate::fair::env::Env;
-use crate::fair::features::SchedFeat;
 use crate::fair::leaf::Wrap;
 use crate::fair::v6_12::cluster::{self, cpus_share_resources, sched_cluster_active};
+use crate::spec::SchedFeat;
 // With the stable changes of 6.12.y, which are bits there and on here.
 pub use crate::fair::v6_12::{
     _task_util_est, TaskUtil, record_wakee, task_util_est, util_fits_cpu, wake_affine, wake_wide,

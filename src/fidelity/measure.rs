@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::fair::{Model, ModelSpec, RELEASES};
+use crate::fair::Model;
 use crate::fidelity::avail::ScanFigures;
 use crate::fidelity::figures::{Derived, FileFidelity, Implementation, Level};
 use crate::fidelity::first::First;
@@ -15,6 +15,7 @@ use crate::replay::run::{Progress, parallel};
 use crate::replay::setup::Bench;
 use crate::replay::totals::{Role, Share};
 use crate::replay::{Choice, ReplayError};
+use crate::spec::{ModelSpec, RELEASES};
 use crate::topology::TopologySource;
 use crate::trace::{Event, EventKind};
 

@@ -2,8 +2,9 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::fair::{Decision, ModelSpec};
+use crate::fair::Decision;
 use crate::inputs::Provenance;
+use crate::spec::ModelSpec;
 use crate::topology::{self, TopologySource};
 
 const THIS: Cpu = Cpu(0);

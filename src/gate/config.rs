@@ -21,13 +21,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use toml::Table;
 
-use crate::fair::Spec;
 use crate::gate::allow::{Allow, Rules};
 use crate::gate::config_values::{
     flag, glob, globs, keys, number, optional, pattern, share, spec, string, strings, subtable, tables,
 };
 use crate::gate::snapshot::Part;
 use crate::replay::setup::SCAN_COST_NS;
+use crate::spec::Spec;
 
 /// Differing decisions that a snapshot lists where nobody says.
 pub const LISTED: u64 = 20;

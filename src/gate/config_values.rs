@@ -4,10 +4,10 @@
 use globset::{Glob, GlobMatcher};
 use toml::{Table, Value};
 
-use crate::fair::Spec;
 use crate::gate::allow::Share;
 use crate::gate::config::ConfigError;
 use crate::hint::did_you_mean;
+use crate::spec::Spec;
 
 /// Refuses a key that nobody reads.
 pub(super) fn keys(table: &Table, place: &str, possible: &[&str]) -> Result<(), ConfigError> {
@@ -72,7 +72,7 @@ pub(super) fn share(value: &Value) -> Result<Share, String> {
 }
 
 pub(super) fn spec(value: &Value) -> Result<Spec, String> {
-    string(value)?.parse().map_err(|error: crate::fair::SpecError| error.to_string())
+    string(value)?.parse().map_err(|error: crate::spec::SpecError| error.to_string())
 }
 
 pub(super) fn glob(value: &Value) -> Result<GlobMatcher, String> {

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::*;
-use crate::fair::ModelSpec;
 use crate::replay::run::{Job, Progress, decisions_among};
 use crate::replay::{Filter, Options};
+use crate::spec::ModelSpec;
 
 struct Silent;
 

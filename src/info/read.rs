@@ -8,12 +8,12 @@ use std::path::Path;
 use tracecmd_parse::tracecmd::TraceCmd;
 use tracecmd_parse::{AnyTrace, Compression, Endian, Error, Item, Meta, Select, TraceReader, open_any};
 
-use crate::fair::model_of;
 use crate::info::advice::{self, Facts};
 use crate::info::beside::{self, Beside};
 use crate::info::tally::{BufferInfo, Tally};
 use crate::info::{FormatInfo, Info, Recorded, probes};
 use crate::replay::recording::ReaderKind;
+use crate::spec::model_of;
 use crate::topology::TopologySource;
 use crate::trace::{Decoder, Lack};
 

@@ -4,10 +4,10 @@
 //! Idle means here what the walks call idle: `available_idle_cpu()`, or only SCHED_IDLE tasks queued.
 
 use crate::cpumask::Cpumask;
-use crate::fair::release::Release;
-use crate::fair::{Exit, Patch};
+use crate::fair::Exit;
 use crate::machine::State;
 use crate::oracle::{Finding, Trial, shown};
+use crate::spec::{Patch, Release};
 use crate::topology::{SdFlags, Topology};
 use crate::units::Cpu;
 

@@ -2,10 +2,10 @@
 //! Where two releases decide differently from the same hidden state, a listed change is the reason.
 
 use crate::fair::changes::{Site, that_can_matter};
-use crate::fair::spec::ModelSpec;
 use crate::fair::{Decision, Hidden};
 use crate::machine::State;
 use crate::oracle::Finding;
+use crate::spec::ModelSpec;
 use crate::wakeup::Wakeup;
 
 /// One release's part: its spec with the case's switches, its hidden state before the decision, the decision.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What must hold of a single decision, whoever made it.
 
-use crate::fair::release::Release;
 use crate::fair::{Exit, SisCounters};
 use crate::machine::Provenance;
 use crate::oracle::{Check, Finding, Options, Trial, conserve, known, shown};
+use crate::spec::Release;
 use crate::topology::Domain;
 use crate::units::Cpu;
 use crate::wakeup::WakeKind;

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use crate::fair::model::Model;
-use crate::fair::spec::{ModelSpec, SpecError};
 use crate::fair::{Brief, Decision, Exit, Hidden, Implementation, Step, Walk};
 use crate::machine::State;
 use crate::oracle::quiet::{Panic, quietly};
 use crate::oracle::{Finding, TWINS, Trial, Twin, effects, explained, invariants_of};
 use crate::scenario::{Case, CaseError, Played, Player, Settings, World};
+use crate::spec::{ModelSpec, SpecError};
 use crate::units::Cpu;
 use crate::wakeup::Wakeup;
 

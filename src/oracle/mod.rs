@@ -44,9 +44,9 @@ mod twins;
 
 use std::fmt;
 
-use crate::fair::spec::ModelSpec;
 use crate::fair::{Brief, Decision, Exit};
 use crate::machine::State;
+use crate::spec::ModelSpec;
 use crate::wakeup::Wakeup;
 
 pub use allow::{AllowError, Allowed, Entry};

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Pairs of implementations that are equal for a stated reason: a switch that is off, a patch that has nothing to act on.
 
-use crate::fair::{Decision, SchedFeat, Walk, WalkStep};
+use crate::fair::{Decision, Walk, WalkStep};
 use crate::oracle::Finding;
 use crate::scenario::{Case, Event};
+use crate::spec::SchedFeat;
 
 /// How much has to be the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -206,7 +207,7 @@ mod tests {
 
     #[test]
     fn every_release_is_played() {
-        for release in crate::fair::release::RELEASES {
+        for release in crate::spec::RELEASES {
             assert!(FAMILIES.concat().contains(&release.name), "{}", release.name);
         }
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What is compared in a replay: a model, or a kernel tree that was built before.
 
-use crate::fair::{Implementation, Model, ModelSpec, SchedFeat};
+use crate::fair::{Implementation, Model};
 use crate::replay::error::ReplayError;
+use crate::spec::{ModelSpec, SchedFeat};
 use crate::topology::{Snapshot, Topology};
 #[cfg(feature = "tree")]
 use crate::tree::Prepared;

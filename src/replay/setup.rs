@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::affinity::Rules;
 use crate::counters::{Column as Counted, RecentMiss};
-use crate::fair::model_of;
 use crate::machine::{Inputs, Machine, MachineConfig};
 use crate::replay::driver::Contestant;
 use crate::replay::entrant::Entrant;
@@ -14,6 +13,7 @@ use crate::replay::outcome::{RecordedModel, Setup};
 use crate::replay::recording::{ReaderKind, Source};
 use crate::replay::stated;
 use crate::replay::totals::Role;
+use crate::spec::model_of;
 use crate::topology::{self, Loaded, TopologySource};
 
 /// How to replay, the same for every recording.

@@ -2,11 +2,10 @@
 //! `sisdiff list`: the implementations there are.
 
 use crate::fair::changes::{Change, Step};
-use crate::fair::release::PatchInfo;
-use crate::fair::{Patch, ReleaseInfo};
 use crate::machine::Inputs;
 use crate::replay::totals::input_names;
 use crate::report::layout::{Align, FAINT, HEADING, columns, paint};
+use crate::spec::{Patch, PatchInfo, ReleaseInfo};
 
 /// All releases with what they are, where they come from, what they read, and their patches; and the kernel trees that
 /// were built: spec and version of each.
@@ -126,7 +125,7 @@ fn shorthand(info: &ReleaseInfo, bits: Patch) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fair::RELEASES;
+    use crate::spec::RELEASES;
 
     #[test]
     fn every_release_and_patch_is_listed_within_the_width() {

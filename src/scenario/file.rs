@@ -22,8 +22,8 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::fair::SchedFeat;
 use crate::scenario::{Case, CaseError, CpuState, Event, Settings, Shape, Switches, TaskState};
+use crate::spec::SchedFeat;
 
 /// The version of case files that this code writes, and the newest it reads.
 pub const VERSION: u32 = 1;

@@ -7,10 +7,10 @@
 use arbitrary::Result;
 
 use crate::cpumask::Cpumask;
-use crate::fair::SchedFeat;
 use crate::scenario::dna::{Dna, Gene};
 use crate::scenario::shape::FULL_CAPACITY;
 use crate::scenario::{Case, Core, CpuState, Distances, Event, Links, Llc, Load, Settings, Shape, TaskState};
+use crate::spec::SchedFeat;
 use crate::units::Cpu;
 
 /// CPU numbers stay below this.

@@ -28,7 +28,8 @@ pub use world::{Play, Played, Player, World};
 use serde::{Deserialize, Serialize};
 
 use crate::cpumask::{CpulistError, Cpumask};
-use crate::fair::{Clock, SchedFeat};
+use crate::fair::Clock;
+use crate::spec::SchedFeat;
 use crate::topology::TopologyError;
 use crate::units::Cpu;
 

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use arbitrary::{Result, Unstructured};
 
 use crate::cpumask::Cpumask;
-use crate::fair::{Model, Spec};
+use crate::fair::Model;
 use crate::simulate::cost::Cost;
 use crate::simulate::engine::{Setup, SimulateError, run_audited};
 use crate::simulate::program::{Arrivals, Channel, Dist, How, Op, Start, TaskSpec, Times, Workload};
+use crate::spec::Spec;
 use crate::topology::{TopologySource, load};
 use crate::units::Cpu;
 

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use crate::cpumask::Cpumask;
-use crate::fair::Spec;
 use crate::replay::Entrant;
 use crate::simulate::models::{Model, ModelError};
 use crate::simulate::trial::{Point, Row, Trial, TrialError, play};
 use crate::simulate::{Cost, Setup, Workload};
+use crate::spec::Spec;
 use crate::topology::{LoadError, Release, Topology, TopologySource, load_for};
 
 /// Loads of the tbench tables; 48 is not in the mails.

@@ -21,8 +21,9 @@ use sisdiff_tree::run::{Fault, Runner, request};
 
 use crate::fair::fallback::select_fallback_rq;
 use crate::fair::remember::Before;
-use crate::fair::{Decision, Exit, Hidden, Implementation, SchedFeat, SisCounters, Step, Walk, Writes};
+use crate::fair::{Decision, Exit, Hidden, Implementation, SisCounters, Step, Walk, Writes};
 use crate::machine::{Inputs, Provenance, State, TaskId};
+use crate::spec::SchedFeat;
 use crate::topology::Topology;
 use crate::units::Cpu;
 use crate::vectors::check::Subject;

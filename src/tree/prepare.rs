@@ -14,7 +14,7 @@ use sisdiff_tree::tree::{Built, Plan, build};
 use super::Tree;
 use super::coverage::Counts;
 use super::exit::Exits;
-use crate::fair::TreeSpec;
+use crate::spec::TreeSpec;
 use crate::topology::Topology;
 
 /// How trees are built and run.

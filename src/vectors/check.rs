@@ -4,8 +4,9 @@
 use std::fmt;
 
 use crate::cpumask::Cpumask;
-use crate::fair::{Decision, Hidden, Implementation, Model, ModelSpec, Patch, SchedFeat, Walk, WalkStep};
+use crate::fair::{Decision, Hidden, Implementation, Model, Walk, WalkStep};
 use crate::machine::{State, TaskId};
+use crate::spec::{ModelSpec, Patch, SchedFeat};
 use crate::topology::Topology;
 use crate::units::Cpu;
 use crate::wakeup::Wakeup;

@@ -12,8 +12,9 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::fair::{Clock, CpuHidden, Hidden, SchedFeat, SharedHidden, TaskHidden};
+use crate::fair::{Clock, CpuHidden, Hidden, SharedHidden, TaskHidden};
 use crate::machine::{Provenance, RunQueues, State, Task, TaskFlags, TaskId, Tasks};
+use crate::spec::SchedFeat;
 use crate::topology::{Domain, Parts, SdFlags, Topology, TopologyError};
 use crate::units::{Comm, Cpu, Pid};
 use crate::wakeup::{WakeKind, Wakeup};

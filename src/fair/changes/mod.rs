@@ -9,9 +9,8 @@ mod search;
 mod when;
 
 use crate::fair::hidden::Hidden;
-use crate::fair::release::{RELEASES, ReleaseInfo};
-use crate::fair::spec::ModelSpec;
 use crate::machine::State;
+use crate::spec::{ModelSpec, RELEASES, ReleaseInfo};
 use crate::wakeup::Wakeup;
 
 /// One change of the wakeup path.

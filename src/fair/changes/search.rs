@@ -3,8 +3,7 @@
 //! the search ask.
 
 use crate::cpumask::Cpumask;
-use crate::fair::features::SchedFeat;
-use crate::fair::release::Release;
+use crate::spec::{Release, SchedFeat};
 use crate::topology::{Domain, SdFlags, SharedId};
 use crate::units::Cpu;
 use crate::wakeup::WakeKind;

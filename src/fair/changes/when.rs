@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Predicates of changes, by a plain look at the state.
 
-use crate::fair::features::SchedFeat;
 use crate::machine::{TaskFlags, TaskId};
+use crate::spec::SchedFeat;
 use crate::topology::{Domain, SdFlags};
 use crate::units::Cpu;
 use crate::wakeup::WakeKind;

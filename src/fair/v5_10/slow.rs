@@ -4,7 +4,6 @@
 
 use crate::fair::decision::Exit;
 use crate::fair::env::Env;
-use crate::fair::features::SchedFeat;
 use crate::fair::groups::{Group, Reach, groups};
 pub use crate::fair::v5_2::slow::cpu_util;
 use crate::fair::v5_2::slow::{descend, lsub_positive, no_contribution};
@@ -15,6 +14,7 @@ pub use crate::fair::v5_11::slow::{
 use crate::fair::v5_11::slow::{classify, node_is, note_group, stay_busy};
 use crate::fair::walk::Recorder;
 use crate::machine::TaskId;
+use crate::spec::SchedFeat;
 use crate::topology::{Domain, DomainId, SdFlags};
 use crate::units::Cpu;
 

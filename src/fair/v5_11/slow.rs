@@ -4,11 +4,11 @@
 
 use crate::fair::decision::Exit;
 use crate::fair::env::Env;
-use crate::fair::features::Patch;
 use crate::fair::groups::{Group, Reach, groups};
 use crate::fair::leaf::fits_capacity;
 use crate::fair::walk::Recorder;
 use crate::machine::TaskId;
+use crate::spec::Patch;
 use crate::topology::{Domain, DomainId, SdFlags};
 use crate::units::Cpu;
 

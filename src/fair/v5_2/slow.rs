@@ -4,10 +4,10 @@
 use crate::cpumask::Cpumask;
 use crate::fair::decision::Exit;
 use crate::fair::env::Env;
-use crate::fair::features::SchedFeat;
 use crate::fair::groups::{Group, Reach, groups};
 use crate::fair::walk::Recorder;
 use crate::machine::TaskId;
+use crate::spec::SchedFeat;
 use crate::topology::{Domain, DomainId, SdFlags};
 use crate::units::Cpu;
 

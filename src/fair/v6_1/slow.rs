@@ -4,7 +4,6 @@
 
 use crate::fair::decision::Exit;
 use crate::fair::env::Env;
-use crate::fair::features::{Patch, SchedFeat};
 use crate::fair::groups::{Group, Reach, groups};
 use crate::fair::v5_2::slow::{descend, no_contribution};
 pub use crate::fair::v5_11::slow::{
@@ -14,6 +13,7 @@ pub use crate::fair::v5_11::slow::{
 use crate::fair::v5_11::slow::{classify, node_is, note_group, stay_busy};
 use crate::fair::walk::Recorder;
 use crate::machine::TaskId;
+use crate::spec::{Patch, SchedFeat};
 use crate::topology::{Domain, DomainId, SdFlags};
 use crate::units::Cpu;
 

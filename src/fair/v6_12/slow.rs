@@ -3,7 +3,6 @@
 
 use crate::fair::decision::Exit;
 use crate::fair::env::Env;
-use crate::fair::features::{Patch, SchedFeat};
 use crate::fair::groups::{Group, Reach, groups};
 pub use crate::fair::v5_2::slow::cpu_util;
 use crate::fair::v5_2::slow::{descend, no_contribution};
@@ -16,6 +15,7 @@ pub use crate::fair::v6_1::slow::{
 use crate::fair::v6_1::slow::{NR_CPUS, idle_imbalance};
 use crate::fair::walk::Recorder;
 use crate::machine::TaskId;
+use crate::spec::{Patch, SchedFeat};
 use crate::topology::{Domain, DomainId, SdFlags};
 use crate::units::Cpu;
 

@@ -5,12 +5,11 @@ mod table;
 
 use std::fmt;
 
-use crate::fair::release::Release;
-use crate::fair::spec::ModelSpec;
-use crate::fair::{Exit, Patch};
+use crate::fair::Exit;
 use crate::machine::State;
 use crate::oracle::{Finding, Options, Trial};
 use crate::scenario::Case;
+use crate::spec::{ModelSpec, Patch, Release};
 use crate::units::Cpu;
 
 pub use table::KNOWN;

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use arbitrary::Unstructured;
 
 use super::*;
-use crate::fair::{Model, ModelSpec, Spec};
+use crate::fair::Model;
 use crate::simulate::invent::Invented;
 use crate::simulate::program::{Arrivals, Channel, Dist, How, Op, TaskSpec, Times, Workload};
 use crate::simulate::{Start, models};
+use crate::spec::{ModelSpec, Spec};
 use crate::topology::{TopologySource, load};
 
 fn topology(text: &str) -> Arc<Topology> {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! From the name of a recorded kernel to its model.
 
-use crate::fair::release::{RELEASES, ReleaseInfo};
-use crate::fair::spec::ModelSpec;
+use crate::spec::{ModelSpec, RELEASES, ReleaseInfo};
 
 /// The model that stands for a recorded kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]

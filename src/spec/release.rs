@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The table of kernel releases: what each one is, its switches, its patches.
 
-use crate::fair::features::{Patch, SchedFeat};
-use crate::fair::recorded::Version;
-use crate::machine::Inputs;
+use crate::inputs::Inputs;
+use crate::spec::{Patch, SchedFeat, Version};
 
 /// A kernel release whose wakeup path is written out in a file of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,11 +5,17 @@
 //! optional `@REV`, patches and switches, for the wakeup path of a kernel tree. In a path `\` takes the meaning from `@`,
 //! `+`, `:` and `\`.
 
+mod features;
+mod recorded;
+mod release;
+
+pub use features::{Patch, SchedFeat};
+pub use recorded::{Recorded, Version, model_of};
+pub use release::{PatchInfo, RELEASES, Release, ReleaseInfo};
+
 use std::fmt;
 use std::str::FromStr;
 
-use crate::fair::features::{Patch, SchedFeat};
-use crate::fair::release::{RELEASES, Release, ReleaseInfo};
 use crate::hint::did_you_mean;
 
 /// The name of an implementation.
