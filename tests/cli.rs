@@ -354,6 +354,11 @@ fn json_fits_its_schema_and_adds_up() {
     let report =
         json(&["replay", SMALL, NO_PROBES, "--format", "json", "--patched", "v6.1", "--patched", "v5.11+recent-used"]);
     fits("replay.schema.json", std::slice::from_ref(&report));
+    for shard in ["1/2", "2/2"] {
+        let report = json(&["replay", NO_PROBES, "--format", "json", "--shard", shard]);
+        assert_eq!(report["shards"]["parts"], serde_json::json!([shard[..1].parse::<u64>().expect("a number")]));
+        fits("replay.schema.json", &[report]);
+    }
     let wakeups = |totals: &serde_json::Value| totals["decisions"]["wakeups"].as_u64().expect("a count");
     let files = report["files"].as_array().expect("files");
     assert_eq!(files.iter().map(|file| wakeups(&file["totals"])).sum::<u64>(), wakeups(&report["sum"]));

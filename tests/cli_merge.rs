@@ -65,7 +65,7 @@ fn merged_shards_are_the_unsharded_report_in_every_field() {
     // And merges of merges.
     let [a, b, c] = &shards(dir.path(), 3, &files)[..] else { panic!("three shards") };
     let path = dir.path().join("ab.json").display().to_string();
-    fine(&["merge", b, a, "--format", "json", "-o", &path]);
+    fine(&["merge", b, a, "--partial", "--format", "json", "-o", &path]);
     assert!(fine(&["merge", c, &path, "--format", "json"]) == whole);
 }
 
@@ -84,8 +84,10 @@ fn the_text_has_the_sum_and_quantiles() {
     let column = &whole["sum"]["columns"][0];
     assert_eq!(column["scanned"]["sum"], column["sis"]["scanned"], "the histogram adds up to the counter");
     assert_eq!(column["scanned"]["n"], whole["sum"]["decisions"]["wakeups"]);
-    let one = fine(&["merge", &shards(dir.path(), 5, &files)[0]]);
+    let one = fine(&["merge", "--partial", &shards(dir.path(), 5, &files)[0]]);
     assert!(one.contains("1 recording merged") && one.contains("CPUs scanned"), "{one}");
+    assert!(one.contains("not the whole run  shards 1 of 5; missing 2, 3, 4, 5\n"), "{one}");
+    assert!(!text.contains("not the whole run"), "{text}");
 }
 
 #[test]
@@ -100,7 +102,9 @@ fn a_shard_may_be_empty() {
         (output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()),
         (Some(0), "sisdiff: no recording is in this shard\n")
     );
-    assert!(fine(&["merge", &reports[1]]).contains("nothing to add up"));
+    assert!(fine(&["merge", "--partial", &reports[1]]).contains("nothing to add up"));
+    // It can be missing, too.
+    assert!(trouble(&["merge", &reports[0]]).contains("shard 2 is missing of 2"));
 }
 
 #[test]
@@ -131,4 +135,52 @@ fn what_cannot_be_added_is_refused_by_name() {
     assert!(trouble(&["merge", "/nowhere.json"]).contains("/nowhere.json"));
     let text = trouble(&["merge", &one, "-o", &one]);
     assert!(text.contains("would overwrite the report"), "{text}");
+}
+
+#[test]
+fn shards_that_do_not_make_a_run_are_named() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let files = ["traces/smt8-affinity-truth/trace.dat", "traces/smp4-idle-light/trace.dat"];
+    let replayed = |name: &str, args: &[&str]| {
+        let path = dir.path().join(name).display().to_string();
+        fine(&[&["replay", "--format", "json", "-o", &path], args].concat());
+        path
+    };
+    let [a, b] = files;
+    let one = replayed("one", &[a, b, "--shard", "1/3"]);
+    let two = replayed("two", &[b, a, "--shard", "2/3"]);
+    let three = replayed("three", &[a, b, "--shard", "3/3"]);
+    fine(&["merge", &three, &one, &two]);
+    assert!(trouble(&["merge", &one]).contains("merge: shards 2, 3 are missing of 3; "));
+    assert!(trouble(&["merge", &three, &two]).contains("merge: shard 1 is missing of 3; "));
+    let text = trouble(&["merge", &one, &two, &two, &three]);
+    assert!(text.contains(&format!("shard 2/3 is in {two} and in {two}; each shard once")), "{text}");
+    // Of other recordings, of another number of shards, and replayed otherwise; an empty shard, too.
+    let other = replayed("other", &[a, "traces/dies12-truth/trace.dat", "--shard", "3/3"]);
+    let text = trouble(&["merge", &one, &two, &other]);
+    assert!(text.contains(&format!("{one} and {other} are shards of different runs: ")), "{text}");
+    assert!(text.contains("each of 2 recordings, but of other names"), "{text}");
+    let fewer = replayed("fewer", &[a, "--shard", "3/3"]);
+    assert!(trouble(&["merge", &one, &two, &fewer]).contains("of 2 and of 1 recordings"));
+    let halves = replayed("halves", &[a, b, "--shard", "2/2"]);
+    assert!(trouble(&["merge", &one, &halves]).contains("of 3 and of 2 shards"));
+    for (flags, said) in [
+        (&["--patched", "v5.11+recent-used"][..], "with --patched v5.11+recent-used"),
+        (&["--baseline", "v5.10"], "with --baseline v5.10"),
+        (&["--scan-cost", "70"], "without it, the other with --scan-cost 70"),
+        (&["--comm", "tick*"], "with --comm tick*"),
+        (&["--recent-miss", "2021"], "with --recent-miss 2021"),
+    ] {
+        let shard = replayed("flags", &[&[a, b, "--shard", "3/3"], flags].concat());
+        let text = trouble(&["merge", &one, &two, &shard]);
+        assert!(text.contains("shards of different runs: one was replayed") && text.contains(said), "{text}");
+    }
+    let whole = replayed("whole", &["traces/dies12-truth/trace.dat"]);
+    assert!(trouble(&["merge", &one, &two, &three, &whole]).contains("is a whole report and"));
+    // A shard that lost a recording on its way.
+    let mut cut: serde_json::Value = serde_json::from_str(&fs::read_to_string(&one).expect("a report")).expect("JSON");
+    cut["files"] = serde_json::json!([]);
+    let path = dir.path().join("cut").display().to_string();
+    fs::write(&path, cut.to_string()).expect("a file");
+    assert!(trouble(&["merge", &path, &two, &three]).contains("has 0 recordings; its shards of 3 have 1"));
 }

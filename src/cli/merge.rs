@@ -12,6 +12,7 @@ use crate::cli::sink::{self, Sink};
 use crate::replay::Outcome;
 use crate::report::json::{Report, SCHEMA};
 use crate::report::merged;
+use crate::report::shards::{self, Part, Shards};
 
 /// Examples of `merge`.
 pub const MERGE_EXAMPLES: &str = "Examples:
@@ -22,8 +23,12 @@ pub const MERGE_EXAMPLES: &str = "Examples:
   sisdiff merge *.json --format json -o all.json
       what one replay of all recordings (--shard 1/1) gives, field by field
 
-Counters are added exactly; quantiles come from histograms that are added bucket by bucket. Reports of another baseline or
-other patched implementations, and a recording that is in two of them, are refused. docs/scaling.md has job scripts.";
+  sisdiff merge 1.json --partial
+      what is there of a run whose other shards are not
+
+Counters are added exactly; quantiles come from histograms that are added bucket by bucket. Refused, with exit code 2: a run
+of which shards are missing (without --partial), a shard or a recording that is there twice, shards of other runs, reports of
+other implementations or with other filters. docs/scaling.md has job scripts.";
 
 /// `sisdiff merge`.
 #[derive(Debug, Args)]
@@ -31,6 +36,9 @@ pub struct MergeArgs {
     /// Reports of `sisdiff replay --format json`, or of `merge`; - is standard input.
     #[arg(required = true, value_name = "REPORT", value_hint = ValueHint::FilePath)]
     pub reports: Vec<PathBuf>,
+    /// Add up the shards that are there; the sum says which are not, and can be merged with them later.
+    #[arg(long)]
+    pub partial: bool,
     /// Format of the report.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
@@ -48,14 +56,16 @@ pub fn merge(args: &MergeArgs) -> Result<(), Trouble> {
     let outputs: Vec<(&str, &Path)> = args.output.iter().map(|path| ("--output", path.as_path())).collect();
     sink::check(&outputs, &inputs)?;
     let output = args.output.as_deref().map(Sink::open).transpose()?;
-    let mut files: Vec<(Outcome, String)> = Vec::new();
+    let mut reports: Vec<(String, Report)> = Vec::new();
     for path in &args.reports {
-        let name = path.display().to_string();
-        files.extend(read(path)?.files.into_iter().map(|outcome| (outcome, name.clone())));
+        reports.push((path.display().to_string(), read(path)?));
     }
+    let shards = joined(&reports, args.partial)?;
+    let named = |(name, report): (String, Report)| report.files.into_iter().map(move |outcome| (outcome, name.clone()));
+    let mut files: Vec<(Outcome, String)> = reports.into_iter().flat_map(named).collect();
     files.sort_by(|(a, _), (b, _)| Path::new(&a.recording.file).cmp(Path::new(&b.recording.file)));
     check(&files)?;
-    let report = Report::new(files.into_iter().map(|(outcome, _)| outcome).collect());
+    let report = Report::new(files.into_iter().map(|(outcome, _)| outcome).collect(), shards);
     let text = match args.format {
         Format::Text => merged::text(&report),
         Format::Json => report.to_json().map_err(|error| Trouble::Usage(error.to_string()))?,
@@ -66,6 +76,22 @@ pub fn merge(args: &MergeArgs) -> Result<(), Trouble> {
     let plain = anstream::adapter::strip_str(&text).to_string();
     std::io::Write::write_all(&mut sink, plain.as_bytes()).map_err(|error| Trouble::write(&sink.name(), &error))?;
     sink.finish()
+}
+
+/// Which shards the sum of `reports` has; `None`: it is whole.
+fn joined(reports: &[(String, Report)], is_partial: bool) -> Result<Option<Shards>, Trouble> {
+    let parts: Vec<Part<'_>> = reports
+        .iter()
+        .map(|(name, report)| Part {
+            report: name,
+            sisdiff: &report.sisdiff,
+            shards: report.shards.as_ref(),
+            recordings: report.files.len(),
+        })
+        .collect();
+    let names = reports.iter().flat_map(|(_, report)| &report.files).map(|outcome| outcome.recording.file.clone());
+    let names: Vec<String> = names.collect();
+    shards::join(&parts, &names, is_partial).map_err(|error| Trouble::Usage(format!("merge: {error}")))
 }
 
 fn read(path: &Path) -> Result<Report, Trouble> {

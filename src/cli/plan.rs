@@ -17,12 +17,13 @@ use crate::cli::output::Trouble;
 use crate::cli::replay_export;
 use crate::cli::sink;
 use crate::cli::trees::{self, TreeArgs};
-use crate::cli::values::{FailOn, TraceTime};
+use crate::cli::values::{FailOn, Shard, TraceTime};
 use crate::counters::{Column as Counted, RecentMiss};
 use crate::replay::recording::ReaderKind;
 use crate::replay::run::Which;
 use crate::replay::setup::{SCAN_COST_NS, SideFile};
 use crate::replay::{Filter, Options};
+use crate::report::shards::Shards;
 use crate::report::shell::quoted;
 use crate::spec::ModelSpec;
 use crate::topology::TopologySource;
@@ -51,6 +52,8 @@ pub struct ReplayPlan {
     pub threads: Option<usize>,
     /// How kernel trees are built and run.
     pub trees: TreeArgs,
+    /// Which part of the recordings this is; `None`: all of them.
+    pub shards: Option<Shards>,
     /// The flags of [`SourceArgs`] that are not at their default, as a shell takes them, each with a space before it.
     again: String,
 }
@@ -67,10 +70,11 @@ impl ReplayPlan {
     }
 }
 
-fn again(args: &SourceArgs, trees: &TreeArgs) -> String {
-    let mut out = String::new();
+/// The flags that are not at their default, each as a shell takes it.
+fn told(args: &SourceArgs, trees: &TreeArgs) -> Vec<String> {
+    let mut out = Vec::new();
     let mut flag = |name: &str, value: Option<String>| {
-        out += &value.map(|value| format!(" {name} {}", quoted(&value))).unwrap_or_default();
+        out.extend(value.map(|value| format!("{name} {}", quoted(&value))));
     };
     flag("--topology", args.topology.clone());
     flag("--baseline", Some(args.baseline.to_string()).filter(|baseline| baseline != DEFAULT_BASELINE));
@@ -85,9 +89,26 @@ fn again(args: &SourceArgs, trees: &TreeArgs) -> String {
     for (name, is_on) in
         [("--ignore-probes", args.ignore_probes), ("--assume-sync", args.assume_sync), ("--sanitize", trees.sanitize)]
     {
-        out += &if is_on { format!(" {name}") } else { String::new() };
+        out.extend(is_on.then(|| name.to_owned()));
     }
     out
+}
+
+/// What is written into the report of part `shard` of `all`, so that a part that is missing, or of another run, is
+/// noticed where they are added up.
+fn shards(shard: Shard, all: &[PathBuf], told: &[String], options: &Options, filters: &[String]) -> Option<Shards> {
+    // Specs are said in full, trees by what was built; and all readers tell the same.
+    let is_said = |flag: &&String| {
+        !["--baseline ", "--patched ", "--recorded ", "--reader "].iter().any(|name| flag.starts_with(name))
+    };
+    let mut run = vec![format!("--baseline {}", options.baseline.name())];
+    run.extend(options.patched.iter().map(|spec| format!("--patched {}", spec.name())));
+    run.extend(options.recorded.iter().map(|spec| format!("--recorded {}", spec.name())));
+    run.extend(told.iter().filter(is_said).cloned());
+    run.extend((options.recent_miss == RecentMiss::Of2021).then(|| "--recent-miss 2021".to_owned()));
+    run.extend(filters.iter().map(|filter| format!("--{filter}")));
+    let names: Vec<String> = all.iter().map(|file| file.display().to_string()).collect();
+    (shard.of > 1).then(|| Shards::new(shard.part, shard.of, &names, run))
 }
 
 /// The filter before the recordings' times are known.
@@ -143,6 +164,7 @@ impl ReplayPlan {
     /// # Errors
     /// [`Trouble::Usage`].
     pub fn new(mut args: ReplayArgs) -> Result<Self, Trouble> {
+        let all = args.files.clone();
         if let Some(shard) = args.output.shard {
             args.files = shard.pick(args.files);
         }
@@ -154,7 +176,7 @@ impl ReplayPlan {
                     .to_owned(),
             ));
         }
-        let again = again(&args.source, &args.trees);
+        let told = told(&args.source, &args.trees);
         let mut options = options(args.source, &args.trees, &args.files)?;
         options.recent_miss = match args.recent_miss {
             RecentMissArg::Of2020 => RecentMiss::Of2020,
@@ -169,10 +191,12 @@ impl ReplayPlan {
         let mut inputs = inputs(&args.files, &options);
         inputs.extend(args.schedstat.iter().map(|file| ("the schedstat", file.clone())));
         sink::check(&outputs, &inputs)?;
+        let filter = filter(args.filter)?;
         Ok(Self {
+            shards: args.output.shard.and_then(|shard| shards(shard, &all, &told, &options, &filter.given)),
             files: args.files,
             options,
-            filter: filter(args.filter)?,
+            filter,
             format: args.output.format,
             output: args.output.output,
             decisions,
@@ -180,7 +204,7 @@ impl ReplayPlan {
             quiet: args.output.quiet,
             threads: args.output.threads.map(usize::from),
             trees: args.trees,
-            again,
+            again: told.iter().map(|flag| format!(" {flag}")).collect(),
         })
     }
 }

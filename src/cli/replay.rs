@@ -132,7 +132,9 @@ fn write_report(plan: &ReplayPlan, outcomes: Vec<Outcome>, bins: &[Bins], output
         return Ok(());
     }
     let report = match plan.format {
-        ReplayFormat::Json => Report::new(outcomes).to_json().map_err(|error| Trouble::Usage(error.to_string()))?,
+        ReplayFormat::Json => {
+            Report::new(outcomes, plan.shards.clone()).to_json().map_err(|error| Trouble::Usage(error.to_string()))?
+        }
         ReplayFormat::Html => replay_html::page(plan, &outcomes, bins)?,
         _ => text_report(plan, &outcomes),
     };

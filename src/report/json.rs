@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::replay::{Outcome, Totals};
+use crate::report::shards::Shards;
 
 /// Name and version of the schema. The number grows when a field changes its meaning or goes away; new fields do not
 /// change it.
@@ -16,6 +17,9 @@ pub struct Report {
     pub schema: String,
     /// Version of sisdiff that wrote it.
     pub sisdiff: String,
+    /// Which parts of a run it has; `None`: all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shards: Option<Shards>,
     /// One for each recording.
     pub files: Vec<Outcome>,
     /// Their sum, where there are several.
@@ -24,10 +28,10 @@ pub struct Report {
 }
 
 impl Report {
-    /// The report of `files` with their sum.
-    pub fn new(files: Vec<Outcome>) -> Self {
+    /// The report of `files` with their sum. `shards`: which parts of a run they are.
+    pub fn new(files: Vec<Outcome>, shards: Option<Shards>) -> Self {
         let sum = (files.len() > 1).then(|| sum(&files));
-        Self { schema: SCHEMA.to_owned(), sisdiff: env!("CARGO_PKG_VERSION").to_owned(), files, sum }
+        Self { schema: SCHEMA.to_owned(), sisdiff: env!("CARGO_PKG_VERSION").to_owned(), shards, files, sum }
     }
 
     /// The report as JSON text, indented, with a newline at its end.

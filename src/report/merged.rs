@@ -7,6 +7,7 @@ use crate::report::json::Report;
 use crate::report::layout::{Align, HEADING, columns, count, counted, paint, section};
 use crate::report::placements::label;
 use crate::report::plot::axis::duration;
+use crate::report::shards::listed;
 use crate::report::text;
 
 /// Quantiles that are shown.
@@ -20,6 +21,12 @@ pub fn text(report: &Report) -> String {
         counted(report.files.len() as u64, "recording", "recordings")
     );
     let mut out = format!("{}\n", paint(HEADING, &title));
+    if let Some(shards) = &report.shards {
+        let (there, missing) = (listed(&shards.parts), listed(&shards.missing()));
+        let text = format!("shards {there} of {}; missing {missing}", shards.of);
+        let row = vec!["not the whole run".to_owned(), text];
+        out += &columns(2, &[Align::Left, Align::Left], &[row]);
+    }
     match (report.files.as_slice(), &report.sum) {
         ([], _) => return out + "nothing to add up: the reports have no recordings\n",
         ([one], _) => out += &(text::body(one) + &quantiles(&one.totals)),

@@ -28,6 +28,7 @@ pub mod picture;
 pub mod placements;
 pub mod plot;
 pub mod reproduction;
+pub mod shards;
 pub mod shell;
 pub mod simulate;
 pub mod simulate_json;
