@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `sisdiff gate`: which of its commands, and `accept`.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use crate::cli::gate_args::{AcceptArgs, GateCommand};
 use crate::cli::gate_check::check;
 use crate::cli::gate_init::init;
-use crate::cli::gate_plan::{Loaded, Only};
+use crate::cli::gate_origin::made_from;
+use crate::cli::gate_plan::{Loaded, Only, Product, Trace};
 use crate::cli::gate_review::review;
 use crate::cli::gate_store::{Entry, Store, Stored};
 use crate::cli::output::{Trouble, print};
-use crate::gate::Snapshot;
+use crate::gate::origin::{self, Now};
+use crate::gate::{Pair, Snapshot};
+use crate::replay::recording::checksum;
 use crate::report::shell::printable;
 
 /// Does what a command of the gate says.
@@ -36,34 +40,91 @@ pub struct Pending {
     pub text: String,
 }
 
-/// What waits, of those that are asked for, in order. Everything is read before anything is moved.
+/// What becomes of texts that wait, and that the gate does not mean any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Orphans {
+    /// They are named.
+    Refused,
+    /// Somebody else removes them.
+    LeftOut,
+}
+
+/// What waits, of those that are asked for, in order. Everything is read, and held against what it was made from, before
+/// anything is moved.
 ///
 /// # Errors
-/// A file that is damaged.
-pub fn pending(loaded: &Loaded, only: &Only) -> Result<Vec<Pending>, Trouble> {
-    let mut found = Vec::new();
-    for Entry { stem, .. } in entries(loaded)?.into_iter().filter(|entry| entry.is_pending) {
-        let path = loaded.store.pending_path(&stem);
-        let wrong = |why: &str| {
-            let again = format!("remove it and write it again with `sisdiff gate check{}`", loaded.flag());
-            Trouble::Usage(format!("{}: {why}; {again}", path.display()))
-        };
+/// Each text that is damaged, or is not what a check would find now.
+pub fn pending(loaded: &Loaded, only: &Only, orphans: Orphans) -> Result<Vec<Pending>, Trouble> {
+    let (traces, _) = loaded.traces();
+    let (mut found, mut wrong) = (Vec::new(), Vec::new());
+    for stem in entries(loaded)?.into_iter().filter(|entry| entry.is_pending).map(|entry| entry.stem) {
+        let path = loaded.store.pending_path(&stem).display().to_string();
+        let again = format!("write it again with `sisdiff gate check{}`", loaded.flag());
+        let mut damaged = |why: &str| wrong.push(format!("{path}: {why}; remove it and {again}"));
         match loaded.store.read_pending(&stem) {
             Stored::None => {}
-            Stored::Unreadable(why) => return Err(wrong(&why)),
-            Stored::Not(error) => return Err(wrong(&error.to_string())),
-            Stored::Snapshot(snapshot, text) => {
+            Stored::Unreadable(why) => damaged(&why),
+            Stored::Not(error) => damaged(&error.to_string()),
+            Stored::Snapshot(snapshot, _) => {
                 let head = &snapshot.head;
                 if Store::stem(&head.trace, &head.pair) != stem {
-                    return Err(wrong("is of another recording or pair than its name says"));
-                }
-                if only.has(&head.trace, &head.pair) {
+                    damaged("is of another recording or pair than its name says");
+                } else if !only.has(&head.trace, &head.pair) {
+                } else if let Some(why) = unmeant(loaded, &traces, &snapshot) {
+                    let remove = format!("remove it with `sisdiff gate accept{} --orphans`", loaded.flag());
+                    if orphans == Orphans::Refused {
+                        wrong.push(format!("{path}: {why}; mend {}, or {remove}", loaded.name));
+                    }
+                } else {
+                    let text = snapshot.accepted();
                     found.push(Pending { stem, snapshot: *snapshot, text });
                 }
             }
         }
     }
-    Ok(found)
+    let stale = stale_ones(loaded, &traces, &found)?;
+    let again = format!("write it again with `sisdiff gate check{}`", loaded.flag());
+    let path = |stem: &str| loaded.store.pending_path(stem).display().to_string();
+    wrong.extend(stale.into_iter().map(|(stem, why)| format!("{}: is stale: it {why}; {again}", path(&stem))));
+    if wrong.is_empty() { Ok(found) } else { Err(Trouble::Several(wrong)) }
+}
+
+/// Why the gate does not mean what `snapshot` is of; `None`: it does.
+fn unmeant(loaded: &Loaded, traces: &[Trace], snapshot: &Snapshot) -> Option<String> {
+    let (trace, pair) = (&snapshot.head.trace, &snapshot.head.pair);
+    if loaded.pair(pair).is_none() {
+        return Some(format!("is of the pair {pair:?}, which {} does not have", loaded.name));
+    }
+    let is_there = traces.iter().any(|there| there.name == *trace);
+    (!is_there).then(|| format!("is of {trace}, which is not there, or which {} does not mean", loaded.name))
+}
+
+/// Those of `found` that are not what a check would find now, and why.
+fn stale_ones(loaded: &Loaded, traces: &[Trace], found: &[Pending]) -> Result<Vec<(String, String)>, Trouble> {
+    let waits: BTreeMap<(&str, &str), &Pending> =
+        found.iter().map(|one| ((one.snapshot.head.trace.as_str(), one.snapshot.head.pair.as_str()), one)).collect();
+    let of = |trace: &Trace, pair: &Pair| waits.get(&(trace.name.as_str(), pair.name.as_str())).copied();
+    let mut sums: BTreeMap<&str, String> = BTreeMap::new();
+    let mut stale = Vec::new();
+    for product in loaded.products(traces, |trace, pair| of(trace, pair).is_some())? {
+        let Product { trace, pair, .. } = &product;
+        let Some(one) = of(trace, pair) else { continue };
+        if !sums.contains_key(trace.name.as_str()) {
+            let unreadable = |error: std::io::Error| Trouble::Read {
+                what: trace.path.display().to_string(),
+                reason: error.to_string(),
+            };
+            sums.insert(&trace.name, checksum(&trace.path).map_err(unreadable)?.0);
+        }
+        let now = Now {
+            sha256: &sums[trace.name.as_str()],
+            pair,
+            made_from: &made_from(loaded, &product),
+            config: &loaded.name,
+        };
+        stale.extend(origin::stale(&one.snapshot, &now).map(|why| (one.stem.clone(), why)));
+    }
+    Ok(stale)
 }
 
 fn entries(loaded: &Loaded) -> Result<Vec<Entry>, Trouble> {
@@ -77,9 +138,13 @@ fn accept(args: &AcceptArgs) -> Result<ExitCode, Trouble> {
     let loaded = Loaded::new(&args.config.config)?;
     let only = Only::new(&args.only.only)?;
     let mut said = String::new();
-    for one in pending(&loaded, &only)? {
+    let orphans = if args.orphans { Orphans::LeftOut } else { Orphans::Refused };
+    for one in pending(&loaded, &only, orphans)? {
         let path = loaded.store.path(&one.stem);
-        loaded.store.accept(&one.stem).map_err(|error| Trouble::write(&path.display().to_string(), &error))?;
+        loaded
+            .store
+            .accept(&one.stem, &one.text)
+            .map_err(|error| Trouble::write(&path.display().to_string(), &error))?;
         said += &format!("accepted  {}\n", named(&one.snapshot));
     }
     if args.orphans {
@@ -100,16 +165,20 @@ pub fn named(snapshot: &Snapshot) -> String {
     printable(&format!("{} with {}", snapshot.head.trace, snapshot.head.pair))
 }
 
-/// Removes snapshots of what is not checked any more.
+/// Removes snapshots, and what waits beside them, of what is not checked any more.
 fn remove_orphans(loaded: &Loaded, only: &Only) -> Result<String, Trouble> {
     let (traces, _) = loaded.traces();
     let mut said = String::new();
-    for entry in entries(loaded)?.into_iter().filter(|entry| !entry.is_pending) {
-        let Stored::Snapshot(snapshot, _) = loaded.store.read(&entry.stem) else { continue };
+    for entry in entries(loaded)? {
+        let stored = match entry.is_pending {
+            true => loaded.store.read_pending(&entry.stem),
+            false => loaded.store.read(&entry.stem),
+        };
+        let Stored::Snapshot(snapshot, _) = stored else { continue };
         let head = &snapshot.head;
-        let is_checked = traces.iter().any(|trace| trace.name == head.trace) && loaded.pair(&head.pair).is_some();
         let is_named = Store::stem(&head.trace, &head.pair) == entry.stem;
-        if !(is_checked && is_named) && only.has(&head.trace, &head.pair) {
+        let is_checked = is_named && unmeant(loaded, &traces, &snapshot).is_none();
+        if !is_checked && only.has(&head.trace, &head.pair) {
             let path = loaded.store.path(&entry.stem).display().to_string();
             loaded.store.remove(&entry.stem).map_err(|error| Trouble::write(&path, &error))?;
             said += &format!("removed   {}\n", named(&snapshot));

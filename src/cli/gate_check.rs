@@ -8,13 +8,15 @@ use std::process::ExitCode;
 
 use crate::cli::EXIT_TROUBLE;
 use crate::cli::gate_args::{CheckArgs, GateFormat};
+use crate::cli::gate_origin::made_from;
 use crate::cli::gate_plan::{Loaded, Only, Product, Trace};
-use crate::cli::gate_store::{Store, Stored};
+use crate::cli::gate_store::{Entry, Store, Stored};
 use crate::cli::output::{Trouble as CliTrouble, print};
 use crate::cli::progress::Many;
 use crate::cli::replay::EXIT_FOUND;
 use crate::cli::sink::{self, Sink};
 use crate::gate::glean::{Named, violations};
+use crate::gate::origin::MadeFrom;
 use crate::gate::result::Verdict;
 use crate::gate::{Check, Gate, Gleaner, Rules, Snapshot, SnapshotError, Status, Trouble, compare};
 use crate::replay::run::{self, Job};
@@ -32,7 +34,7 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode, CliTrouble> {
     let (traces, troubles) = loaded.traces();
     // Opened first: what cannot be written is told before the work, not after it.
     let reports = open_reports(args, &loaded, &traces)?;
-    let products = loaded.products(&traces, &only)?;
+    let products = loaded.products(&traces, |trace, pair| only.has(&trace.name, &pair.name))?;
     if products.is_empty() && troubles.is_empty() {
         let what = "--only: matches no recording and no pair of the gate";
         return Err(CliTrouble::Usage(format!("{what}; see {}", loaded.name)));
@@ -147,6 +149,8 @@ fn replay_one(
         violations: Vec::new(),
         is_pending: false,
     };
+    // Read before the replay: what changes meanwhile makes the result stale.
+    let made_from = if writes { made_from(loaded, product) } else { MadeFrom::new() };
     let mut gleaner = Gleaner::new(&loaded.config.lock, loaded.config.listed);
     let job = Job { options, filter: &|_| Filter::default(), filters: &[], progress: bar };
     let outcome = run::decisions_among(&trace.path, &job, replays, threads, &mut |_, row, _| {
@@ -160,10 +164,11 @@ fn replay_one(
             return (check, None);
         }
     };
-    let new = glean(gleaner, &outcome, &check);
+    let mut new = glean(gleaner, &outcome, &check);
     check.violations = violations(&outcome.totals);
     judge(&mut check, loaded.store.read(&stem), &new, &loaded.config.rules);
-    let trouble = if writes { leave(&mut check, &loaded.store, &stem) } else { None };
+    new.made_from = made_from;
+    let trouble = if writes { leave(&mut check, &loaded.store, &stem, &new) } else { None };
     (check, trouble)
 }
 
@@ -206,9 +211,9 @@ fn judge(check: &mut Check, stored: Stored, new: &Snapshot, rules: &Rules) {
 }
 
 /// Leaves the new text beside the snapshot, or takes an old one away.
-fn leave(check: &mut Check, store: &Store, stem: &str) -> Option<Trouble> {
+fn leave(check: &mut Check, store: &Store, stem: &str, new: &Snapshot) -> Option<Trouble> {
     let done = match &check.texts {
-        Some([_, new]) => store.write_pending(stem, new),
+        Some(_) => store.write_pending(stem, &new.print()),
         None => store.reject(stem),
     };
     check.is_pending = check.texts.is_some() && done.is_ok();
@@ -228,7 +233,15 @@ pub fn orphans(loaded: &Loaded, traces: &[Trace], told: &[Trouble]) -> Vec<Troub
         .flat_map(|trace| loaded.config.pairs.iter().map(|pair| Store::stem(&trace.name, &pair.name)))
         .collect();
     let mut found = Vec::new();
-    for entry in entries.iter().filter(|entry| !entry.is_pending && !checked.contains(&entry.stem)) {
+    let is_told = |entry: &Entry| {
+        // What waits beside a snapshot goes with it.
+        entry.is_pending && entries.iter().any(|other| !other.is_pending && other.stem == entry.stem)
+    };
+    for entry in entries.iter().filter(|entry| !checked.contains(&entry.stem) && !is_told(entry)) {
+        if entry.is_pending {
+            found.extend(waiting_orphan(loaded, &entry.stem));
+            continue;
+        }
         let snapshot = loaded.store.path(&entry.stem).display().to_string();
         let config = loaded.name.clone();
         let trouble = match loaded.store.read(&entry.stem) {
@@ -248,9 +261,7 @@ pub fn orphans(loaded: &Loaded, traces: &[Trace], told: &[Trouble]) -> Vec<Troub
                     if told.iter().chain(&found).any(is_told) {
                         continue;
                     }
-                    let why = format!("{snapshot} is of it");
-                    let otherwise = "remove its snapshot with `sisdiff gate accept --orphans`".to_owned();
-                    Trouble::MissingTrace { trace: path, why, otherwise }
+                    loaded.unfound(trace, &snapshot)
                 } else {
                     let why = format!("is of {trace}, which {config} does not mean");
                     Trouble::Orphan { snapshot, why, config }
@@ -263,4 +274,14 @@ pub fn orphans(loaded: &Loaded, traces: &[Trace], told: &[Trouble]) -> Vec<Troub
         found.push(trouble);
     }
     found
+}
+
+/// What waits to be accepted of an entry that was taken out of the configuration.
+fn waiting_orphan(loaded: &Loaded, stem: &str) -> Option<Trouble> {
+    // Anything else is somebody else's.
+    let Stored::Snapshot(waiting, _) = loaded.store.read_pending(stem) else { return None };
+    let (snapshot, config) = (loaded.store.pending_path(stem).display().to_string(), loaded.name.clone());
+    let head = &waiting.head;
+    let why = format!("waits to be accepted, and is of {} with {}", head.trace, head.pair);
+    Some(Trouble::Orphan { snapshot, why, config })
 }

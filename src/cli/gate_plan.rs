@@ -114,11 +114,16 @@ impl Loaded {
     pub fn traces(&self) -> (Vec<Trace>, Vec<Trouble>) {
         let (mut traces, mut troubles) = (BTreeSet::new(), Vec::new());
         for pattern in &self.config.traces {
-            match self.expand(pattern) {
-                Ok(found) if found.is_empty() => troubles.push(self.nothing(pattern)),
-                Ok(found) => traces.extend(found),
-                Err(reason) => troubles.push(Trouble::Other(format!("{}: traces: {pattern:?}: {reason}", self.name))),
+            let (found, unread) = match self.expand(pattern) {
+                Ok(expanded) => expanded,
+                Err(reason) => (Vec::new(), vec![reason]),
+            };
+            if found.is_empty() && unread.is_empty() {
+                troubles.push(self.nothing(pattern));
             }
+            traces.extend(found);
+            let config = &self.name;
+            troubles.extend(unread.iter().map(|why| Trouble::Other(format!("{config}: traces: {pattern:?}: {why}"))));
         }
         (traces.into_iter().collect(), troubles)
     }
@@ -136,23 +141,55 @@ impl Loaded {
         }
     }
 
-    fn expand(&self, pattern: &str) -> Result<Vec<Trace>, String> {
+    /// Why the recording that `snapshot` is of, and that the patterns mean, is none of those that were found: it may be
+    /// there all the same.
+    pub fn unfound(&self, trace: &str, snapshot: &str) -> Trouble {
+        let path = self.folder.join(trace);
+        let name = path.display();
+        match std::fs::metadata(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Trouble::MissingTrace {
+                trace: name.to_string(),
+                why: format!("{snapshot} is of it"),
+                otherwise: "remove its snapshot with `sisdiff gate accept --orphans`".to_owned(),
+            },
+            Err(error) => Trouble::Other(format!("{name}: cannot be looked at ({error}), and {snapshot} is of it")),
+            Ok(there) if !there.is_file() => {
+                Trouble::Other(format!("{name}: is no file, and {snapshot} is of it; put the recording back"))
+            }
+            Ok(_) => Trouble::Other(format!(
+                "{name}: is there, but looking for traces in {} does not come by it, and {snapshot} is of it; name it there",
+                self.name
+            )),
+        }
+    }
+
+    /// The files that `pattern` finds, and what could not be looked at on the way.
+    fn expand(&self, pattern: &str) -> Result<(Vec<Trace>, Vec<String>), String> {
         let folder = self.folder.to_str().ok_or("the folder's name is no UTF-8")?;
         let base = if folder.is_empty() { String::new() } else { format!("{}/", folder.trim_end_matches('/')) };
         let is_absolute = pattern.starts_with('/');
         let base = if is_absolute { String::new() } else { base };
         let whole = format!("{}{pattern}", glob::Pattern::escape(&base));
-        let mut traces = Vec::new();
+        let (mut traces, mut unread) = (Vec::new(), Vec::new());
         for found in glob::glob_with(&whole, OPTIONS).map_err(|error| error.msg.to_owned())? {
-            let path = found.map_err(|error| error.to_string())?;
+            let path = match found {
+                Ok(path) => path,
+                Err(error) => {
+                    unread.push(format!("{}: cannot be looked at ({})", error.path().display(), error.error()));
+                    continue;
+                }
+            };
             if !path.is_file() {
                 continue;
             }
-            let text = path.to_str().ok_or_else(|| format!("{}: the name is no UTF-8", path.display()))?;
+            let Some(text) = path.to_str() else {
+                unread.push(format!("{}: the name is no UTF-8", path.display()));
+                continue;
+            };
             let name = text.strip_prefix(&base).unwrap_or(text).to_owned();
             traces.push(Trace { name, path });
         }
-        Ok(traces)
+        Ok((traces, unread))
     }
 
     /// The pair of that name.
@@ -165,16 +202,20 @@ impl Loaded {
         is_meant(&self.config.traces, trace)
     }
 
-    /// Each of `traces` with each pair that `only` asks for. Kernel trees are built now.
+    /// Each of `traces` with each pair that is `wanted`. Kernel trees are built now.
     ///
     /// # Errors
     /// What keeps all of them from being replayed: a tree that cannot be built, a side file that cannot be read.
-    pub fn products<'a>(&'a self, traces: &'a [Trace], only: &Only) -> Result<Vec<Product<'a>>, CliTrouble> {
+    pub fn products<'a>(
+        &'a self,
+        traces: &'a [Trace],
+        wanted: impl Fn(&Trace, &Pair) -> bool,
+    ) -> Result<Vec<Product<'a>>, CliTrouble> {
         let affinity = self.config.replay.affinity.as_ref().map(|file| self.side_file(file)).transpose()?;
         let mut entrants = BTreeMap::new();
         let mut products = Vec::new();
         for trace in traces {
-            for pair in self.config.pairs.iter().filter(|pair| only.has(&trace.name, &pair.name)) {
+            for pair in self.config.pairs.iter().filter(|pair| wanted(trace, pair)) {
                 let mut open = |spec: &Spec| self.entrant(spec, &mut entrants);
                 let (baseline, patched) = (open(&pair.baseline)?, open(&pair.patched)?);
                 let recorded = pair.recorded.as_ref().map(open).transpose()?;
@@ -222,7 +263,7 @@ impl Loaded {
     }
 
     /// A path of the configuration as it can be opened from here.
-    fn seen_from_here(&self, path: &str) -> String {
+    pub fn seen_from_here(&self, path: &str) -> String {
         if path.starts_with('~') { path.to_owned() } else { self.folder.join(path).to_string_lossy().into_owned() }
     }
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use console::{Key, Term};
 
-use crate::cli::gate::{Pending, named, pending};
+use crate::cli::gate::{Orphans, Pending, named, pending};
 use crate::cli::gate_args::ReviewArgs;
 use crate::cli::gate_plan::{Loaded, Only};
 use crate::cli::gate_store::{Store, Stored};
@@ -57,7 +57,7 @@ enum Answer {
 pub fn review(args: &ReviewArgs) -> Result<ExitCode, Trouble> {
     let loaded = Loaded::new(&args.config.config)?;
     let only = Only::new(&args.only.only)?;
-    let waiting = pending(&loaded, &only)?;
+    let waiting = pending(&loaded, &only, Orphans::Refused)?;
     let flag = loaded.flag();
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         return Err(Trouble::Usage(format!(
@@ -92,7 +92,7 @@ fn run(waiting: &[Pending], store: &Store, keys: &mut dyn Keys, out: &mut dyn Wr
         match answer {
             Answer::Accept | Answer::AcceptAll => {
                 all |= answer == Answer::AcceptAll;
-                store.accept(&one.stem).map_err(moved)?;
+                store.accept(&one.stem, &one.text).map_err(moved)?;
                 counts.accepted += 1;
             }
             Answer::Reject => {
@@ -175,8 +175,9 @@ mod tests {
                 }
             };
             let stem = Store::stem(trace, "p");
-            store.write_pending(&stem, &of("old").print()).expect("written");
-            store.accept(&stem).expect("accepted");
+            store.write_pending(&stem, "").expect("written");
+            store.accept(&stem, &of("old").print()).expect("accepted");
+            assert_eq!(store.read_pending(&stem), Stored::None);
             let snapshot = of("new");
             let text = snapshot.print();
             store.write_pending(&stem, &text).expect("written");

@@ -91,25 +91,30 @@ impl Store {
     /// The system's.
     pub fn write_pending(&self, stem: &str, text: &str) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
+        self.replace(&self.pending_path(stem), text)
+    }
+
+    /// Puts `text` at `path`, as a whole.
+    fn replace(&self, path: &Path, text: &str) -> io::Result<()> {
         let permissions = Permissions::from_mode(0o666);
-        let mut file =
-            tempfile::Builder::new().prefix(".sisdiff-gate-").permissions(permissions).tempfile_in(&self.folder)?;
+        // What a killed run leaves of it is left out of commits as what waits is.
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".sisdiff-gate-").suffix(PENDING).permissions(permissions);
+        let mut file = builder.tempfile_in(&self.folder)?;
         file.write_all(text.as_bytes())?;
         // On the disk before it has its name: a name may survive a power cut that bytes do not.
         file.as_file().sync_all()?;
-        file.persist(self.pending_path(stem)).map_err(|error| error.error)?;
+        file.persist(path).map_err(|error| error.error)?;
         self.sync()
     }
 
-    /// Makes what waits the snapshot.
+    /// Makes `text`, which waited, the snapshot; then nothing waits any more.
     ///
     /// # Errors
     /// The system's.
-    pub fn accept(&self, stem: &str) -> io::Result<()> {
-        let pending = self.pending_path(stem);
-        File::open(&pending)?.sync_all()?;
-        fs::rename(pending, self.path(stem))?;
-        self.sync()
+    pub fn accept(&self, stem: &str, text: &str) -> io::Result<()> {
+        self.replace(&self.path(stem), text)?;
+        self.reject(stem)
     }
 
     /// Removes what waits; nothing there is as good.

@@ -14,6 +14,7 @@ mod gate;
 mod gate_args;
 mod gate_check;
 mod gate_init;
+mod gate_origin;
 mod gate_plan;
 mod gate_review;
 mod gate_store;
@@ -60,7 +61,11 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(Trouble::BrokenPipe) => ExitCode::SUCCESS,
         Err(trouble) => {
-            anstream::eprintln!("sisdiff: {}", printable(&trouble.to_string()));
+            let sentences = match &trouble {
+                Trouble::Several(sentences) => sentences.clone(),
+                one => vec![one.to_string()],
+            };
+            sentences.iter().for_each(|one| anstream::eprintln!("sisdiff: {}", printable(one)));
             ExitCode::from(EXIT_TROUBLE)
         }
     }

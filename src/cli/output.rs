@@ -15,6 +15,9 @@ pub enum Trouble {
     /// The command line asks for something that there is not.
     #[error("{0}")]
     Usage(String),
+    /// Several things are wrong, each a sentence of its own.
+    #[error("{}", .0.join("; "))]
+    Several(Vec<String>),
     /// A recording cannot be replayed.
     #[error(transparent)]
     Replay(ReplayError),

@@ -139,6 +139,11 @@ pub fn write_coverage<'a>(how: &TreeArgs, trees: impl Iterator<Item = &'a Entran
     sink.finish()
 }
 
+/// The folder with the C that an implementation was built from; `None`: it is a model.
+pub fn sources(entrant: &Entrant) -> Option<&std::path::Path> {
+    inner::sources(entrant)
+}
+
 /// `sisdiff tree check` and `sisdiff tree build`: all trees, also after one that cannot be built.
 ///
 /// # Errors
@@ -190,6 +195,13 @@ mod inner {
         let trees: Vec<Prepared> = trees.collect::<Result<_, _>>()?;
         let entrants = trees.iter().cloned().map(Entrant::Tree).collect();
         Ok(Players { maker: Box::new(WithTrees { trees }), trees: entrants })
+    }
+
+    pub fn sources(entrant: &Entrant) -> Option<&std::path::Path> {
+        match entrant {
+            Entrant::Model(_) => None,
+            Entrant::Tree(tree) => Some(&tree.built().dir),
+        }
     }
 
     pub fn lcov(entrant: &Entrant) -> String {
@@ -246,6 +258,10 @@ mod inner {
 
     pub fn players(_: &[TreeSpec], _: &TreeArgs) -> Result<Players, Trouble> {
         Err(none())
+    }
+
+    pub fn sources(_: &Entrant) -> Option<&std::path::Path> {
+        None
     }
 
     pub fn lcov(_: &Entrant) -> String {

@@ -94,6 +94,11 @@ pub(super) fn globs(table: &Table, place: &str, key: &str) -> Result<Vec<String>
             if text.split('/').any(|part| part == ".") || text.contains("//") || text.ends_with('/') {
                 return Err("expected paths without ./ and //, not ending in /".to_owned());
             }
+            // The crate finds folders only by it, and yet says that files fit.
+            if text.split('/').next_back() == Some("**") {
+                let files = format!("{text}/*.dat");
+                return Err(format!("{text:?} means folders only, not the files in them; write {files:?}"));
+            }
         }
         Ok(patterns)
     };

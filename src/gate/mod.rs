@@ -8,6 +8,7 @@ pub mod config;
 mod config_values;
 pub mod glean;
 pub mod name;
+pub mod origin;
 pub mod result;
 pub mod snapshot;
 mod snapshot_parse;

@@ -24,6 +24,7 @@ use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
 
+use crate::gate::origin::MadeFrom;
 use crate::gate::result::Oracle;
 use crate::gate::snapshot_parse::{SnapshotError, parse};
 use crate::replay::Role;
@@ -31,6 +32,9 @@ use crate::units::separated;
 
 /// Name and version of the format. The number grows when a text of an older sisdiff would be misread.
 pub const FORMAT: &str = "sisdiff.gate/1";
+
+/// What lines of the head begin with that say what a text was made from.
+pub(super) const MADE_FROM: &str = "made_from.";
 
 /// Columns of a row's name, its indent included.
 const NAME_WIDTH: usize = 28;
@@ -135,6 +139,8 @@ impl Table {
 pub struct Snapshot {
     /// What it is of.
     pub head: Head,
+    /// What it was made from, while it waits to be accepted; empty afterwards.
+    pub made_from: MadeFrom,
     /// Digests by name (`placements.patched`): `sha256:` and the first 128 bits, hexadecimal.
     pub digests: BTreeMap<String, String>,
     /// Counts of each locked part.
@@ -149,6 +155,9 @@ impl Snapshot {
         let mut out = format!("---\nformat: {FORMAT}\n");
         for (key, value) in Head::KEYS.into_iter().zip(self.head.values()) {
             let _ = writeln!(out, "{key}: {}", quoted(value));
+        }
+        for (name, value) in &self.made_from {
+            let _ = writeln!(out, "{MADE_FROM}{name}: {}", quoted(value));
         }
         out += "---\n";
         if !self.digests.is_empty() {
@@ -178,6 +187,11 @@ impl Snapshot {
             });
         }
         out
+    }
+
+    /// Its text once it is accepted.
+    pub fn accepted(&self) -> String {
+        Self { made_from: MadeFrom::new(), ..self.clone() }.print()
     }
 
     /// Whether it has counts of what breaks `oracle`, by what is `role` in it.

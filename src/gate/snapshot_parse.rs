@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::gate::snapshot::{FORMAT, Head, Part, Snapshot, Table};
+use crate::gate::origin::MadeFrom;
+use crate::gate::snapshot::{FORMAT, Head, MADE_FROM, Part, Snapshot, Table};
 
 /// Why a text is no snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -46,7 +47,8 @@ pub(super) fn parse(text: &str) -> Result<Snapshot, SnapshotError> {
     if !text.ends_with('\n') {
         return Err(wrong(text.lines().count() - 1, "ends in the middle of the line; expected a newline"));
     }
-    let mut snapshot = Snapshot { head: head(&mut lines)?, ..Snapshot::default() };
+    let (head, made_from) = head(&mut lines)?;
+    let mut snapshot = Snapshot { head, made_from, ..Snapshot::default() };
     let mut before = None;
     while let Some((at, line)) = lines.next() {
         if line.is_empty() && before.is_some() && lines.peek().is_some() {
@@ -86,7 +88,7 @@ fn shown(word: &str) -> String {
     word.chars().take(40).collect()
 }
 
-fn head(lines: &mut Lines<'_>) -> Result<Head, SnapshotError> {
+fn head(lines: &mut Lines<'_>) -> Result<(Head, MadeFrom), SnapshotError> {
     let mut last = 1;
     let mut values: [String; 9] = Default::default();
     for (key, value) in Head::KEYS.into_iter().zip(&mut values) {
@@ -95,8 +97,17 @@ fn head(lines: &mut Lines<'_>) -> Result<Head, SnapshotError> {
         let found = line.strip_prefix(key).and_then(|rest| rest.strip_prefix(": "));
         *value = unquoted(at, found.ok_or_else(|| wrong(at, format!("expected {key}: and its value")))?)?;
     }
+    let mut made_from = MadeFrom::new();
+    while let Some((at, line)) = lines.next_if(|(_, line)| line.starts_with(MADE_FROM)) {
+        last = at;
+        let pair = line[MADE_FROM.len()..].split_once(": ");
+        let (name, value) = pair.ok_or_else(|| wrong(at, format!("expected {MADE_FROM}NAME: and its value")))?;
+        if made_from.insert(name.to_owned(), unquoted(at, value)?).is_some() {
+            return Err(wrong(at, format!("{:?} is there already", shown(name))));
+        }
+    }
     match lines.next() {
-        Some((_, "---")) => Ok(Head::from_values(values)),
+        Some((_, "---")) => Ok((Head::from_values(values), made_from)),
         Some((at, _)) => Err(wrong(at, "expected --- after the head")),
         None => Err(wrong(last, "ends before the --- after the head")),
     }

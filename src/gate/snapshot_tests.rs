@@ -28,6 +28,9 @@ fn snapshot(bytes: &[u8]) -> arbitrary::Result<Snapshot> {
         *value = text(u)?;
     }
     let mut snapshot = Snapshot { head: Head::from_values(values), ..Snapshot::default() };
+    for at in 0..u.int_in_range(0..=3)? {
+        snapshot.made_from.insert(name(u, at)?, text(u)?);
+    }
     for at in 0..u.int_in_range(0..=4)? {
         snapshot.digests.insert(name(u, at)?, format!("sha256:{:032x}", u.arbitrary::<u128>()?));
     }
@@ -73,6 +76,18 @@ fn what_is_printed_is_read_back() {
         parts += snapshot.tables.len();
     }
     assert!(parts > 3000, "{parts} tables");
+}
+
+#[test]
+fn accepting_takes_away_what_it_was_made_from_and_nothing_else() {
+    let mut named = 0;
+    for seed in 0..500 {
+        let Ok(snapshot) = snapshot(&bytes(seed)) else { continue };
+        let accepted = Snapshot::parse(&snapshot.accepted()).expect("a snapshot");
+        assert_eq!(accepted, Snapshot { made_from: MadeFrom::new(), ..snapshot.clone() });
+        named += snapshot.made_from.len();
+    }
+    assert!(named > 300, "{named}");
 }
 
 #[test]

@@ -445,7 +445,11 @@ fn unreadable(path: &Path, error: &std::io::Error) -> ReplayError {
     ReplayError::Checksum { file: path.display().to_string(), reason: error.to_string() }
 }
 
-fn checksum(path: &Path) -> std::io::Result<(String, u64)> {
+/// SHA-256 of a file, hexadecimal, and its size, bytes.
+///
+/// # Errors
+/// The system's.
+pub fn checksum(path: &Path) -> std::io::Result<(String, u64)> {
     let mut file = File::open(path)?;
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 64 * 1024];

@@ -3,7 +3,7 @@
 
 use anstyle::{AnsiColor, Style};
 
-use crate::gate::{Change, Check, Excuse, Gate, Status, Value};
+use crate::gate::{Change, Check, Excuse, Gate, Status, Trouble, Value};
 use crate::report::layout::{Align, BAD, FAINT, HEADING, NOTABLE, WIDTH, columns, count, counted, indented, paint};
 use crate::report::shell::{printable, quoted};
 
@@ -84,17 +84,28 @@ fn one(gate: &Gate, check: &Check) -> String {
         out += &specs(check, old);
     }
     if let Some([old, new]) = &check.texts {
-        out += &if old.is_empty() {
-            format!("  no snapshot; {} beside where it belongs\n", counted(new.lines().count() as u64, "line", "lines"))
-        } else {
-            indented(2, &diff(old, new))
-        };
+        out += &if old.is_empty() { unseen(check, new) } else { indented(2, &diff(old, new)) };
     }
     out += &excused(gate, check);
     for violation in violations(check) {
         out += &format!("  {}\n", paint(BAD, &violation));
     }
     out
+}
+
+/// A text that there is nothing to compare with.
+fn unseen(check: &Check, new: &str) -> String {
+    let lines = counted(new.lines().count() as u64, "line", "lines");
+    let what = match &check.status {
+        Status::New => "no snapshot",
+        Status::Trouble(Trouble::SnapshotVersion { .. }) => "a snapshot of another format",
+        _ => "a snapshot that cannot be read",
+    };
+    match (check.is_pending, &check.status) {
+        (true, Status::New) => format!("  {what}; {lines} beside where it belongs\n"),
+        (true, _) => format!("  {what}; {lines} beside it\n"),
+        (false, _) => format!("  {what}; {lines} to write\n"),
+    }
 }
 
 /// Recording and pair.
