@@ -66,8 +66,20 @@ pub struct Source {
     pub has_sis_in: bool,
     /// sched_migrate_task was recorded, or could have been.
     pub has_migrate: bool,
-    /// A walk may use a second thread.
-    reads_ahead: bool,
+    /// What a second thread does during a walk.
+    help: Help,
+}
+
+/// What a second thread may do for a replay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Help {
+    /// There is none.
+    #[default]
+    Not,
+    /// It takes the checksum: one read more of the file, which has to be done anyway.
+    Checksum,
+    /// It unpacks and decodes what comes next, which keeps it busy.
+    ReadAhead,
 }
 
 /// What a walk over all events counts.
@@ -77,7 +89,12 @@ pub struct Counted {
     pub summary: Summary,
     /// Parts of the file that are cut or damaged.
     gaps: Vec<String>,
+    /// Taken beside the walk.
+    checksum: Option<std::io::Result<Checksum>>,
 }
+
+/// SHA-256 of a file, hexadecimal, and its size, bytes.
+pub type Checksum = (String, u64);
 
 impl Counted {
     /// Counts `item`, and puts it into `event`; whether it is one that can be told.
@@ -158,7 +175,7 @@ impl Source {
             cpus: 0,
             has_sis_in: false,
             has_migrate: false,
-            reads_ahead: false,
+            help: Help::Not,
         };
         let seen = match source.glance()? {
             Some(seen) => seen,
@@ -171,9 +188,9 @@ impl Source {
         Ok(source)
     }
 
-    /// Lets walks use a second thread, which reads ahead.
-    pub fn read_ahead(&mut self, yes: bool) {
-        self.reads_ahead = yes;
+    /// Lets walks use a second thread.
+    pub fn help(&mut self, help: Help) {
+        self.help = help;
     }
 
     /// The first events of each CPU show what a replay has to know of an ordinary recording; `None` of any other.
@@ -257,7 +274,20 @@ impl Source {
     ///
     /// # Errors
     /// The reader's. `each` ends the walk with `false`.
-    pub fn walk(
+    pub fn walk(&self, each: impl FnMut(&Event) -> bool, tick: impl FnMut(u64, u64)) -> Result<Counted, ReplayError> {
+        if self.help != Help::Checksum {
+            return self.read(each, tick);
+        }
+        std::thread::scope(|scope| {
+            let path = self.content.path();
+            let taking = scope.spawn(move || checksum(path));
+            let mut counted = self.read(each, tick)?;
+            counted.checksum = Some(taking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            Ok(counted)
+        })
+    }
+
+    fn read(
         &self,
         mut each: impl FnMut(&Event) -> bool,
         mut tick: impl FnMut(u64, u64),
@@ -265,7 +295,7 @@ impl Source {
         let path = &self.path;
         match &self.reader {
             // What is read ahead has to be readable from another thread.
-            Reader::Any(AnyTrace::Dat(trace)) if self.reads_ahead => {
+            Reader::Any(AnyTrace::Dat(trace)) if self.help == Help::ReadAhead => {
                 let (select, decoder) = (&self.select, &self.decoder);
                 ahead(|take| read(&**trace, select, decoder, path, take), each, tick)
             }
@@ -283,9 +313,11 @@ impl Source {
     ///
     /// # Errors
     /// Where the file cannot be read again for its checksum.
-    pub fn describe(&self, counted: &Counted) -> Result<Recording, ReplayError> {
+    pub fn describe(&self, counted: &mut Counted) -> Result<Recording, ReplayError> {
         let meta = self.reader.get().meta();
-        let (sha256, bytes) = checksum(self.content.path()).map_err(|error| unreadable(&self.path, &error))?;
+        let taken = counted.checksum.take().unwrap_or_else(|| checksum(self.content.path()));
+        let (sha256, bytes) = taken.map_err(|error| unreadable(&self.path, &error))?;
+        let counted = &*counted;
         let summary = &counted.summary;
         let (first_ns, last_ns) = summary.span_ns.unwrap_or_default();
         let uncounted = summary.losses > 0 && summary.lost_events == 0;
@@ -349,7 +381,7 @@ fn read(
 ) -> Result<Counted, ReplayError> {
     let of = |error| named(path, error);
     let mut cursor = trace.cursor(select).map_err(of)?;
-    let mut counted = Counted { summary: Summary::new(trace.meta()), gaps: Vec::new() };
+    let mut counted = Counted { summary: Summary::new(trace.meta()), gaps: Vec::new(), checksum: None };
     let all = cursor.left();
     let mut event = Event::default();
     while let Some(item) = cursor.next().map_err(of)? {
@@ -445,11 +477,11 @@ fn unreadable(path: &Path, error: &std::io::Error) -> ReplayError {
     ReplayError::Checksum { file: path.display().to_string(), reason: error.to_string() }
 }
 
-/// SHA-256 of a file, hexadecimal, and its size, bytes.
+/// The checksum of a file.
 ///
 /// # Errors
 /// The system's.
-pub fn checksum(path: &Path) -> std::io::Result<(String, u64)> {
+pub fn checksum(path: &Path) -> std::io::Result<Checksum> {
     let mut file = File::open(path)?;
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 64 * 1024];
