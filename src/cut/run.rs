@@ -42,6 +42,22 @@ pub fn cut<W: Write + Seek>(
     window: impl Fn(u64) -> Window,
     tick: &mut dyn FnMut(u64),
 ) -> Result<Done, CutError> {
+    cut_named(path, (to_name, to), selection, window, tick).map_err(|error| match error {
+        // Cursors do not know the name.
+        CutError::Read(error) if !matches!(error, Error::InFile { .. }) => {
+            CutError::Read(Error::InFile { path: path.to_owned(), error: Box::new(error) })
+        }
+        error => error,
+    })
+}
+
+fn cut_named<W: Write + Seek>(
+    path: &Path,
+    (to_name, to): (&str, W),
+    selection: &Selection,
+    window: impl Fn(u64) -> Window,
+    tick: &mut dyn FnMut(u64),
+) -> Result<Done, CutError> {
     let any = open_any(path)?;
     let reader = any.reader();
     let names = buffers(reader, selection)?;

@@ -15,6 +15,8 @@ use super::unpack::broken;
 const MAX_FILE: u64 = 32 << 20;
 /// All kept files together, bytes.
 const MAX_TOTAL: u64 = 128 << 20;
+/// What of an archive is kept however small it is, bytes; beyond that, and up to the same limit, twice its size.
+const ALWAYS_KEPT: u64 = 32 << 20;
 /// Entries of an archive or a directory.
 const MAX_ENTRIES: usize = 1_000_000;
 
@@ -87,7 +89,7 @@ impl Files {
                     let Ok(file) = std::fs::File::open(entry.path()) else { continue };
                     // A sysfs file may refuse to be read (an offline CPU's, for one): it is then as good as absent.
                     if file.take(MAX_FILE + 1).read_to_end(&mut bytes).is_ok() {
-                        self.keep(path, bytes)?;
+                        self.keep(path, bytes, MAX_TOTAL)?;
                     }
                 }
                 (Ok(kind), Wanted::Folder) if kind.is_dir() => self.walk(root, &path, seen)?,
@@ -100,11 +102,12 @@ impl Files {
         Ok(())
     }
 
-    /// Reads a tar archive.
+    /// Reads a tar archive that came out of `packed` bytes.
     ///
     /// # Errors
     /// If it breaks off or holds too much.
-    pub fn from_tar(origin: &str, reader: impl Read) -> Result<Self, LoadError> {
+    pub fn from_tar(origin: &str, packed: u64, reader: impl Read) -> Result<Self, LoadError> {
+        let limit = MAX_TOTAL.min(ALWAYS_KEPT + 2 * packed);
         let mut files = Self { origin: origin.to_owned(), ..Self::default() };
         let broken = |error: io::Error| broken(origin, "whole tar archive", &error);
         let mut archive = tar::Archive::new(reader);
@@ -118,7 +121,7 @@ impl Files {
                 Wanted::File if entry.header().entry_type().is_file() => {
                     let mut bytes = Vec::new();
                     (&mut entry).take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(broken)?;
-                    files.keep(path, bytes)?;
+                    files.keep(path, bytes, limit)?;
                 }
                 Wanted::Name => {
                     files.names.insert(path);
@@ -150,10 +153,10 @@ impl Files {
         archive.into_inner()
     }
 
-    fn keep(&mut self, path: String, bytes: Vec<u8>) -> Result<(), LoadError> {
+    fn keep(&mut self, path: String, bytes: Vec<u8>, limit: u64) -> Result<(), LoadError> {
         self.total += bytes.len() as u64;
-        if bytes.len() as u64 > MAX_FILE || self.total > MAX_TOTAL {
-            return Err(self.too_large("bytes of machine description", MAX_TOTAL));
+        if bytes.len() as u64 > MAX_FILE || self.total > limit {
+            return Err(self.too_large("bytes of machine description", limit));
         }
         self.files.insert(path, bytes);
         Ok(())

@@ -12,6 +12,10 @@ use super::load::LoadError;
 
 /// What a file may unpack to, bytes. A tar of the whole /sys/devices/system/cpu of 1,024 CPUs has about as much.
 const MAX_UNPACKED: u64 = 256 << 20;
+/// What every file may unpack to, however small, and how many times its size beyond that: a bomb takes no longer than a
+/// file that is worth it. Such archives pack 20 to 200 times.
+const ALWAYS_UNPACKED: u64 = 64 << 20;
+const TIMES_UNPACKED: u64 = 512;
 /// Longest text, bytes. hwloc's XML of 1,024 CPUs with all devices has about 8 MB.
 const MAX_TEXT: u64 = 32 << 20;
 /// Memory that an xz file may ask for, KiB: `xz -9` makes dictionaries of 64 MiB.
@@ -36,11 +40,12 @@ pub(super) enum Content {
 /// If they break off, unpack to too much or are neither an archive nor a text.
 pub(super) fn content(origin: &str, bytes: &[u8]) -> Result<Content, LoadError> {
     let broken = |error: io::Error| broken(origin, "whole file", &error);
-    let mut stream = Budget { inner: stream(bytes).map_err(broken)?, left: MAX_UNPACKED };
+    let limit = MAX_UNPACKED.min(ALWAYS_UNPACKED + TIMES_UNPACKED.saturating_mul(bytes.len() as u64));
+    let mut stream = Budget { inner: stream(bytes).map_err(broken)?, left: limit, limit };
     let mut head = Vec::new();
     (&mut stream).take(BLOCK as u64).read_to_end(&mut head).map_err(broken)?;
     if is_tar(&head) {
-        return Files::from_tar(origin, Cursor::new(head).chain(stream)).map(Content::Files);
+        return Files::from_tar(origin, bytes.len() as u64, Cursor::new(head).chain(stream)).map(Content::Files);
     }
     if let Some(what) = known(&head) {
         return Err(unreadable(origin, what.to_owned()));
@@ -74,11 +79,10 @@ pub(super) fn unreadable(origin: &str, found: String) -> LoadError {
 
 /// The error for a packed stream that cannot be read on.
 pub(super) fn broken(origin: &str, expected: &'static str, error: &io::Error) -> LoadError {
-    match error.kind() {
-        io::ErrorKind::FileTooLarge => {
-            LoadError::TooLarge { file: origin.to_owned(), what: "bytes unpacked", limit: MAX_UNPACKED }
-        }
-        _ => LoadError::Archive { file: origin.to_owned(), expected, reason: error.to_string() },
+    let file = origin.to_owned();
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<Exhausted>()) {
+        Some(&Exhausted(limit)) => LoadError::TooLarge { file, what: "bytes unpacked", limit },
+        None => LoadError::Archive { file, expected, reason: error.to_string() },
     }
 }
 
@@ -120,12 +124,18 @@ fn known(head: &[u8]) -> Option<&'static str> {
 struct Budget<R> {
     inner: R,
     left: u64,
+    limit: u64,
 }
+
+/// More came than this.
+#[derive(Debug, thiserror::Error)]
+#[error("more than {0} bytes unpacked")]
+struct Exhausted(u64);
 
 impl<R: Read> Read for Budget<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buf)?;
-        self.left = self.left.checked_sub(n as u64).ok_or(io::ErrorKind::FileTooLarge)?;
+        self.left = self.left.checked_sub(n as u64).ok_or_else(|| io::Error::other(Exhausted(self.limit)))?;
         Ok(n)
     }
 }
@@ -149,15 +159,26 @@ impl Read for Zstd<'_> {
                     continue;
                 }
                 let frame = StreamingDecoder::new_with_max_window_size(self.left, MAX_ZSTD_WINDOW);
-                self.frame = Some(Box::new(frame.map_err(io::Error::other)?));
+                self.frame = Some(Box::new(frame.map_err(|_| damaged())?));
                 continue;
             };
-            match frame.read(buf)? {
+            let read = frame.read(buf);
+            // A decoder of what is not all there has looked for more.
+            match read.map_err(|_| if frame.get_ref().is_empty() { cut() } else { damaged() })? {
                 0 if !buf.is_empty() => self.left = self.frame.take().map_or(&[][..], |frame| frame.into_inner()),
                 n => return Ok(n),
             }
         }
     }
+}
+
+/// What the decoder says is of its insides.
+fn damaged() -> io::Error {
+    io::Error::other("bytes that are no zstd stream")
+}
+
+fn cut() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the zstd stream ends early")
 }
 
 #[cfg(test)]
@@ -213,13 +234,52 @@ mod tests {
         assert!(!is_tar(&[b' '; BLOCK]) && !is_tar(&[0; BLOCK]));
     }
 
+    fn gzip(bytes: impl Read) -> Vec<u8> {
+        let mut packed = Vec::new();
+        flate2::read::GzEncoder::new(bytes, flate2::Compression::best()).read_to_end(&mut packed).expect("packed");
+        packed
+    }
+
     #[test]
     fn a_bomb_is_an_error() {
-        let zeros = io::repeat(b' ').take(MAX_UNPACKED + 1);
-        let mut packed = flate2::read::GzEncoder::new(zeros, flate2::Compression::fast());
-        let mut bomb = Vec::new();
-        packed.read_to_end(&mut bomb).expect("packed");
+        let bomb = gzip(io::repeat(b' ').take(MAX_UNPACKED + 1));
         let error = content("bomb.gz", &bomb).expect_err("a bomb").to_string();
         assert!(error.contains("bomb.gz: more than"), "{error}");
+    }
+
+    #[test]
+    fn an_archive_grows_with_its_file_only() {
+        // 200 MB of a file that nobody asks for, then of files that are kept.
+        let mut header = tar::Header::new_old();
+        header.set_size(200 << 20);
+        header.set_path("other").expect("a path");
+        header.set_cksum();
+        let archive = || Cursor::new(header.as_bytes().to_vec()).chain(io::repeat(0).take(200 << 20));
+        let bomb = gzip(archive());
+        let error = content("bomb.tgz", &bomb).expect_err("a bomb").to_string();
+        let limit = ALWAYS_UNPACKED + TIMES_UNPACKED * bomb.len() as u64;
+        assert!(error.contains(&format!("more than {limit} bytes unpacked")), "{error}");
+        let mut kept = Vec::new();
+        for cpu in 0..3 {
+            let mut header = tar::Header::new_old();
+            header.set_size(30 << 20);
+            header.set_path(format!("sys/devices/system/cpu/cpu{cpu}/online")).expect("a path");
+            header.set_cksum();
+            kept.extend_from_slice(header.as_bytes());
+            kept.resize(kept.len() + (30 << 20), b'1');
+        }
+        let error = content("bomb.tgz", &gzip(kept.as_slice())).expect_err("too much to keep").to_string();
+        assert!(error.contains("bytes of machine description"), "{error}");
+    }
+
+    #[test]
+    fn a_cut_stream_is_told_in_words() {
+        let text: Vec<u8> = (0..9000u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_string().into_bytes()).collect();
+        let zstd = ruzstd::encoding::compress_to_vec(text.as_slice(), ruzstd::encoding::CompressionLevel::Fastest);
+        assert_eq!(content("a", &zstd).expect("whole"), Content::Text(String::from_utf8(text).expect("digits")));
+        let error = content("a.zst", &zstd[..zstd.len() / 2]).expect_err("cut").to_string();
+        assert!(error.contains("the zstd stream ends early"), "{error}");
+        let error = content("a.zst", &[&zstd[..5], &[0xff; 600][..]].concat()).expect_err("damaged").to_string();
+        assert!(error.contains("no zstd stream"), "{error}");
     }
 }

@@ -21,7 +21,17 @@ pub enum Error {
     },
     /// The operating system refused to open or read it.
     #[error("cannot be read: {0}")]
-    Io(#[from] std::io::Error),
+    Io(#[source] std::io::Error),
+    /// The packing around a trace cannot be taken away.
+    #[error("is packed with {method}; the packed stream, {unpacked} bytes unpacked, {fault}")]
+    Packed {
+        /// "gzip", "zstd" or "zlib".
+        method: &'static str,
+        /// Bytes that came out before.
+        unpacked: u64,
+        /// What is wrong.
+        fault: PackedFault,
+    },
     /// Not a regular file.
     #[error(
         "is a {found}, expected a trace.dat file; name a file recorded by 'trace-cmd record' or 'trace-cmd extract'"
@@ -167,6 +177,28 @@ pub enum Error {
         wanted: String,
         /// The fields there are.
         have: String,
+    },
+}
+
+/// What is wrong with a packed stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PackedFault {
+    /// It is not all there.
+    #[error("ends early where the rest of the stream is expected: the file was cut, copy it again")]
+    Cut,
+    /// It holds what no packer writes, or something else came out than went in.
+    #[error("goes on with bytes that do not unpack: the file is damaged, copy it again")]
+    Damaged,
+    /// It grows beyond what any recording does.
+    #[error(
+        "came from {packed} bytes, expected at most {times} times as much as those: no recording packs like that; if it is one, unpack it yourself and name the unpacked file"
+    )]
+    Absurd {
+        /// Bytes of the file up to there.
+        packed: u64,
+        /// How many times a stretch may grow.
+        times: u64,
     },
 }
 

@@ -5,11 +5,10 @@ use std::fs::File;
 use std::io::{self, Chain, Cursor, Read};
 use std::os::fd::AsRawFd;
 use std::path::Path;
-
-use flate2::read::{MultiGzDecoder, ZlibDecoder};
-use ruzstd::decoding::StreamingDecoder;
+use std::sync::Arc;
 
 use crate::error::Error;
+use crate::packed::{Method, Unpacking, counted};
 use crate::reader::{TraceFile, TraceReader};
 use crate::text::TextTrace;
 use crate::tracecmd::{self, TraceCmd};
@@ -21,8 +20,6 @@ pub(crate) type Bytes = Box<dyn Read + Send>;
 const PEEK: usize = 4096;
 /// A file compressed more often than that is not a trace.
 const LAYERS_MAX: usize = 4;
-/// `zstd -d` takes no larger window without being asked.
-const ZSTD_WINDOW_MAX: u64 = 128 << 20;
 const TRACE_DAT: &[u8] = b"\x17\x08\x44tracing";
 /// What `atrace -z` writes before its zlib stream.
 const ATRACE: &[u8] = b"TRACE:\n";
@@ -200,17 +197,17 @@ fn nameless(mut stream: Bytes) -> io::Result<File> {
 }
 
 /// Takes all compression away; says whether a trace.dat is below it.
-pub(crate) fn unpack(mut stream: Bytes) -> Result<(Bytes, bool), Error> {
+pub(crate) fn unpack(stream: Bytes) -> Result<(Bytes, bool), Error> {
+    let (mut stream, file) = counted(stream);
     for _ in 0..LAYERS_MAX {
-        let (first, whole) = peek(stream)?;
-        stream = match first.as_slice() {
-            [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(whole)),
-            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Box::new(Zstd::new(Box::new(whole))),
+        let (first, mut whole) = peek(stream)?;
+        let method = match first.as_slice() {
+            [0x1f, 0x8b, ..] => Method::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Method::Zstd,
             first if zlib_at(first).is_some() => {
-                let mut whole = whole;
                 let mut before = vec![0; zlib_at(first).unwrap_or(0)];
                 whole.read_exact(&mut before)?;
-                Box::new(ZlibDecoder::new(whole))
+                Method::Zlib
             }
             first if first.starts_with(TRACE_DAT) => return Ok((Box::new(whole), true)),
             first => {
@@ -218,6 +215,7 @@ pub(crate) fn unpack(mut stream: Bytes) -> Result<(Bytes, bool), Error> {
                 return Ok((Box::new(whole), false));
             }
         };
+        stream = Box::new(Unpacking::new(method, Box::new(whole), Arc::clone(&file)));
     }
     Err(Error::Form { found: format!("packed more than {LAYERS_MAX} times"), hint: "unpack it first" })
 }
@@ -268,7 +266,7 @@ fn peek(mut stream: Bytes) -> io::Result<(Vec<u8>, Whole)> {
     Ok((first.clone(), Cursor::new(first).chain(stream)))
 }
 
-fn read_up_to(stream: &mut dyn Read, out: &mut [u8]) -> io::Result<usize> {
+pub(crate) fn read_up_to(stream: &mut dyn Read, out: &mut [u8]) -> io::Result<usize> {
     let mut done = 0;
     while done < out.len() {
         match stream.read(&mut out[done..]) {
@@ -279,63 +277,4 @@ fn read_up_to(stream: &mut dyn Read, out: &mut [u8]) -> io::Result<usize> {
         }
     }
     Ok(done)
-}
-
-/// All frames of a zstd stream, one after the other.
-struct Zstd {
-    state: State,
-}
-
-enum State {
-    Between(Bytes),
-    Inside(Box<StreamingDecoder<Bytes, ruzstd::decoding::FrameDecoder>>),
-    Ended,
-}
-
-impl Zstd {
-    fn new(stream: Bytes) -> Zstd {
-        Zstd { state: State::Between(stream) }
-    }
-
-    /// Begins the next frame; skippable ones are skipped.
-    fn begin(mut stream: Bytes) -> io::Result<State> {
-        loop {
-            let mut magic = [0; 4];
-            let n = read_up_to(&mut stream, &mut magic)?;
-            match (n, magic) {
-                (0, _) => return Ok(State::Ended),
-                (4, [0x50..=0x5f, 0x2a, 0x4d, 0x18]) => {
-                    let mut len = [0; 4];
-                    stream.read_exact(&mut len)?;
-                    let len = u64::from(u32::from_le_bytes(len));
-                    if io::copy(&mut (&mut stream).take(len), &mut io::sink())? < len {
-                        return Err(io::ErrorKind::UnexpectedEof.into());
-                    }
-                }
-                _ => {
-                    let whole: Bytes = Box::new(Cursor::new(magic[..n].to_vec()).chain(stream));
-                    let decoder = StreamingDecoder::new_with_max_window_size(whole, ZSTD_WINDOW_MAX);
-                    return Ok(State::Inside(Box::new(decoder.map_err(io::Error::other)?)));
-                }
-            }
-        }
-    }
-}
-
-impl Read for Zstd {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        loop {
-            match std::mem::replace(&mut self.state, State::Ended) {
-                State::Ended => return Ok(0),
-                State::Between(stream) => self.state = Zstd::begin(stream)?,
-                State::Inside(mut decoder) => match decoder.read(out)? {
-                    0 if !out.is_empty() => self.state = State::Between(decoder.into_inner()),
-                    n => {
-                        self.state = State::Inside(decoder);
-                        return Ok(n);
-                    }
-                },
-            }
-        }
-    }
 }

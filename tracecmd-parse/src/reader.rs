@@ -9,8 +9,9 @@ use crate::error::Error;
 use crate::format::Formats;
 use crate::header;
 use crate::meta::{Buffer, Meta};
+use crate::packed::Growth;
 use crate::source::Source;
-use crate::stream::{Shared, Stream};
+use crate::stream::{GROWS_FREELY, Shared, Stream};
 use crate::time::TimeMap;
 use crate::{section, v6, v7};
 
@@ -169,6 +170,7 @@ impl TraceFile {
             zeroed: self.meta.zeroes_pages(),
             decompressor: Decompressor::new(self.meta.compression),
             packed: Vec::new(),
+            growth: Growth::new(GROWS_FREELY),
             block_bytes: 0,
             gaps: Vec::new(),
             more_gaps: 0,

@@ -4,6 +4,7 @@
 use crate::compress::Decompressor;
 use crate::error::Error;
 use crate::meta::{CpuData, Gap};
+use crate::packed::{Growth, TIMES};
 use crate::page::{Missed, PageLayout, PageWalk, Step};
 use crate::source::Source;
 use crate::time::TimeMap;
@@ -15,8 +16,14 @@ const CHUNK_PAGES_MAX: u64 = 64;
 const CHUNK_MIN_LIMIT: u64 = 1 << 20;
 /// Bytes that a chunk may be larger than its decompressed self and an eighth.
 const PACKED_MORE: u64 = 1024;
-/// Blocks of all CPUs together; a real file stays far below.
+/// Blocks of all CPUs together; a real file stays far below. Less for a small file: chunks of events pack 3 to 6 times.
 const BLOCKS_BUDGET: u64 = 512 << 20;
+const BLOCKS_ALWAYS: u64 = 48 << 20;
+const BLOCKS_TIMES: u64 = 8;
+/// What chunks may grow to before their growth is looked at: pages of 64 KiB of 1,024 CPUs with an event each are real.
+pub(crate) const GROWS_FREELY: u64 = 256 << 20;
+/// A chunk's two sizes, bytes.
+const WORDS: u64 = 8;
 /// A chunk list's count, which some writers include in its size.
 const COUNT_BYTES: u64 = 4;
 /// Gaps that are described; more are counted.
@@ -34,6 +41,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) zeroed: bool,
     pub(crate) decompressor: Decompressor,
     pub(crate) packed: Vec<u8>,
+    /// Of all chunks.
+    pub(crate) growth: Growth,
     /// Bytes of all blocks.
     pub(crate) block_bytes: u64,
     pub(crate) gaps: Vec<Gap>,
@@ -85,8 +94,13 @@ impl Rest {
     const END: Rest = Rest::Plain { offset: 0, size: 0 };
 }
 
-fn over_budget() -> String {
-    format!("more than {BLOCKS_BUDGET} bytes for the CPUs' buffers at once")
+/// What the blocks of all CPUs of a file of `len` bytes may take together.
+fn blocks_budget(len: u64) -> u64 {
+    BLOCKS_BUDGET.min(BLOCKS_ALWAYS + len.saturating_mul(BLOCKS_TIMES))
+}
+
+fn over_budget(shared: &Shared<'_>) -> String {
+    format!("more than {} bytes for the CPUs' buffers at once", blocks_budget(shared.source.len()))
 }
 
 /// The type of an event of `len` bytes; `None` if it has no room for one.
@@ -345,7 +359,8 @@ impl Stream {
         let here = shared.source.len().saturating_sub(offset).min(want);
         if !self.may_hold(shared, here) {
             self.rest = Rest::END;
-            self.gap(shared, offset, Some(size), over_budget());
+            let what = over_budget(shared);
+            self.gap(shared, offset, Some(size), what);
             return Ok(true);
         }
         self.block.resize(here as usize, 0);
@@ -365,7 +380,7 @@ impl Stream {
     /// Counts a block of that size into the budget, unless there is no room for it.
     fn may_hold(&self, shared: &mut Shared<'_>, size: u64) -> bool {
         let grows = size.saturating_sub(self.block.capacity() as u64);
-        if shared.block_bytes + grows > BLOCKS_BUDGET {
+        if shared.block_bytes + grows > blocks_budget(shared.source.len()) {
             return false;
         }
         shared.block_bytes += grows;
@@ -400,7 +415,7 @@ impl Stream {
         let (Some(packed), Some(size)) = (endian.u32(&words[..n], 0), endian.u32(&words[..n], 4)) else {
             return stop(self, shared, "the file ends before this CPU's data do".into());
         };
-        let data = offset + 8;
+        let data = offset + WORDS;
         let next = data + u64::from(packed);
         if next > end {
             return stop(self, shared, format!("chunk of {packed} bytes reaches beyond this CPU's data"));
@@ -416,7 +431,8 @@ impl Stream {
             return stop(self, shared, format!("chunk of {packed} bytes for {size} bytes decompressed"));
         }
         if !self.may_hold(shared, u64::from(size)) {
-            return stop(self, shared, over_budget());
+            let what = over_budget(shared);
+            return stop(self, shared, what);
         }
         shared.packed.resize(packed as usize, 0);
         shared.source.read_exact(data, &mut shared.packed, "chunk")?;
@@ -427,6 +443,10 @@ impl Stream {
             // What came out before the error is not trusted.
             self.block.clear();
             self.gap(shared, offset, Some(u64::from(packed)), error.to_string());
+        }
+        if !shared.growth.book(u64::from(packed) + WORDS, u64::from(size)) {
+            let expected = format!("at most {TIMES} times as much as their packed bytes (record the file anew)");
+            return Err(Error::invalid("chunks of CPU data", offset, expected, format!("{size} bytes from {packed}")));
         }
         Ok(true)
     }

@@ -7,6 +7,7 @@ use std::io;
 use crate::cursor::Summary;
 use crate::error::Error;
 use crate::meta::Gap;
+use crate::packed::is_damage;
 
 use super::event::TextEvent;
 use super::fields::{self, Fields, Pair, Style};
@@ -347,9 +348,4 @@ fn event_name(line: &[u8], at: usize, form: Form) -> (Option<Span>, Span, usize)
         _ => spaces.min(1),
     };
     (system, name, scan.at() + gap)
-}
-
-/// Whether the stream is to blame, not the operating system.
-fn is_damage(error: &io::Error) -> bool {
-    error.raw_os_error().is_none()
 }

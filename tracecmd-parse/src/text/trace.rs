@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::format::Formats;
 use crate::input::{Bytes, unpack};
 use crate::meta::{Buffer, Meta};
+use crate::packed::is_damage;
 use crate::page::PageLayout;
 use crate::reader::{Select, TraceReader};
 
@@ -214,7 +215,7 @@ fn read_ahead(lines: &mut Lines) -> Result<VecDeque<Kept>, Error> {
                 ahead.push_back(Kept { number, offset, bytes: line.bytes.to_vec(), whole });
             }
             Ok(None) => break,
-            Err(error) if ahead.is_empty() || error.raw_os_error().is_some() => return Err(error.into()),
+            Err(error) if ahead.is_empty() || !is_damage(&error) => return Err(error.into()),
             Err(_) => break,
         }
     }
