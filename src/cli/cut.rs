@@ -6,12 +6,11 @@ use std::io::{self, BufWriter, Seek, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
-
 use crate::cli::args::CutArgs;
-use crate::cli::output::{Trouble, print};
+use crate::cli::output::{Trouble, print, there_is_a_stdout};
 use crate::cli::progress::Bars;
 use crate::cli::sink;
+use crate::cli::temporary::Temporary;
 use crate::cut::{self, Done, Selection, Window, machine};
 use crate::replay::run::Progress;
 use crate::report;
@@ -52,7 +51,7 @@ pub fn cut(args: &CutArgs) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn written(args: &CutArgs, target: &Target) -> Result<(NamedTempFile, Done), Trouble> {
+fn written(args: &CutArgs, target: &Target) -> Result<(Temporary, Done), Trouble> {
     let selection = Selection {
         buffer: args.buffer.clone(),
         cpus: args.cpus,
@@ -106,36 +105,35 @@ impl Target {
         Ok(Self { name, path: path.to_owned(), place, force })
     }
 
-    fn temporary(&self) -> io::Result<NamedTempFile> {
+    fn temporary(&self) -> io::Result<Temporary> {
         let mut builder = tempfile::Builder::new();
         builder.prefix(".sisdiff-").permissions(Permissions::from_mode(0o666));
         let made = match self.place {
-            Place::File => builder.tempfile_in(folder(&self.path)),
-            Place::Stdout | Place::Direct => builder.tempfile(),
+            Place::File => Temporary::new(&builder, Some(folder(&self.path))),
+            Place::Stdout | Place::Direct => Temporary::new(&builder, None),
         };
         // The crate names its temporary file, which nobody asked for.
         made.map_err(|error| error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error))
     }
 
-    fn finish(self, mut file: NamedTempFile) -> Result<(), Trouble> {
+    fn finish(self, file: Temporary) -> Result<(), Trouble> {
         let done = match self.place {
-            Place::File if self.force => file.persist(&self.path).map(drop).map_err(|error| error.error),
+            Place::File if self.force => file.persist(&self.path),
             Place::File => match file.persist_noclobber(&self.path) {
-                Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => return Err(exists(&self.name)),
-                done => done.map(drop).map_err(|error| error.error),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(exists(&self.name)),
+                done => done,
             },
-            Place::Stdout => file.rewind().and_then(|()| copy(file.as_file_mut(), &mut io::stdout().lock())),
-            Place::Direct => file
-                .rewind()
-                .and_then(|()| File::create(&self.path))
-                .and_then(|mut to| copy(file.as_file_mut(), &mut to)),
+            Place::Stdout => there_is_a_stdout().and_then(|()| copy(file.as_file(), &mut io::stdout().lock())),
+            Place::Direct => File::create(&self.path).and_then(|mut to| copy(file.as_file(), &mut to)),
         };
         done.map_err(|error| Trouble::write(&self.name, &error))
     }
 }
 
-fn copy(from: &mut File, to: &mut dyn Write) -> io::Result<()> {
-    io::copy(from, to)?;
+/// All of `from`.
+fn copy(mut from: &File, to: &mut dyn Write) -> io::Result<()> {
+    from.rewind()?;
+    io::copy(&mut from, to)?;
     to.flush()
 }
 

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::cli::temporary::Temporary;
 use crate::gate::name::{ENDING, PENDING, stem};
 use crate::gate::{Snapshot, SnapshotError};
 
@@ -100,11 +101,11 @@ impl Store {
         // What a killed run leaves of it is left out of commits as what waits is.
         let mut builder = tempfile::Builder::new();
         builder.prefix(".sisdiff-gate-").suffix(PENDING).permissions(permissions);
-        let mut file = builder.tempfile_in(&self.folder)?;
+        let mut file = Temporary::new(&builder, Some(&self.folder))?;
         file.write_all(text.as_bytes())?;
         // On the disk before it has its name: a name may survive a power cut that bytes do not.
         file.as_file().sync_all()?;
-        file.persist(path).map_err(|error| error.error)?;
+        file.persist(path)?;
         self.sync()
     }
 

@@ -31,6 +31,7 @@ mod replay_export;
 mod replay_html;
 pub mod simulate;
 pub mod sink;
+mod temporary;
 pub mod trees;
 pub mod values;
 
@@ -50,8 +51,10 @@ use crate::topology::{self, TopologySource};
 /// Trouble: what was asked could not be done.
 pub const EXIT_TROUBLE: u8 = 2;
 
-/// Parses the command line, does what it says, and gives the exit code.
-pub fn main() -> ExitCode {
+/// Parses the command line, does what it says, and gives the exit code. `stdout_is_closed`: the program was started
+/// without one.
+pub fn main(stdout_is_closed: bool) -> ExitCode {
+    output::stdout_is_closed(stdout_is_closed);
     no_colours_on_dumb_terminals();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -60,15 +63,17 @@ pub fn main() -> ExitCode {
     match run(cli.command) {
         Ok(code) => code,
         Err(Trouble::BrokenPipe) => ExitCode::SUCCESS,
-        Err(trouble) => {
-            let sentences = match &trouble {
-                Trouble::Several(sentences) => sentences.clone(),
-                one => vec![one.to_string()],
-            };
-            sentences.iter().for_each(|one| anstream::eprintln!("sisdiff: {}", printable(one)));
-            ExitCode::from(EXIT_TROUBLE)
-        }
+        Err(trouble) => tell(&trouble),
     }
+}
+
+fn tell(trouble: &Trouble) -> ExitCode {
+    let sentences = match trouble {
+        Trouble::Several(sentences) => sentences.clone(),
+        one => vec![one.to_string()],
+    };
+    sentences.iter().for_each(|one| anstream::eprintln!("sisdiff: {}", printable(one)));
+    ExitCode::from(EXIT_TROUBLE)
 }
 
 /// A dumb terminal shows the escapes themselves. What decides about colours here knows that, but takes every terminal of
@@ -82,6 +87,11 @@ fn no_colours_on_dumb_terminals() {
 
 /// Help and version are answers; everything else is a wrong command line.
 fn usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr()
+        && let Err(trouble) = output::there_is_a_stdout()
+    {
+        return tell(&Trouble::write("stdout", &trouble));
+    }
     // Where even this cannot be printed, the exit code is all that is left.
     let _ = error.print();
     if error.use_stderr() { ExitCode::from(EXIT_TROUBLE) } else { ExitCode::SUCCESS }

@@ -2,6 +2,7 @@
 //! Printing, and what can go wrong on the way to it.
 
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::oracle;
 use crate::replay::ReplayError;
@@ -67,11 +68,33 @@ impl Trouble {
     }
 }
 
+/// The program was started without a stdout.
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Says whether the program was started without a stdout: writes would succeed, and nothing would be there.
+pub(super) fn stdout_is_closed(closed: bool) {
+    CLOSED.store(closed, Ordering::Relaxed);
+}
+
+/// Whether what is written to stdout arrives anywhere; to be asked before each write.
+///
+/// # Errors
+/// What a write would give without the runtime's /dev/null.
+pub fn there_is_a_stdout() -> io::Result<()> {
+    match CLOSED.load(Ordering::Relaxed) {
+        true => Err(io::Error::other("it was closed when the program started; open it, or name a file with -o")),
+        false => Ok(()),
+    }
+}
+
 /// Prints `text` on stdout, with its colours where a terminal shows them.
 ///
 /// # Errors
 /// [`Trouble::BrokenPipe`] or [`Trouble::Write`].
 pub fn print(text: &str) -> Result<(), Trouble> {
     let mut out = anstream::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| Trouble::write("stdout", &error))
+    there_is_a_stdout()
+        .and_then(|()| out.write_all(text.as_bytes()))
+        .and_then(|()| out.flush())
+        .map_err(|error| Trouble::write("stdout", &error))
 }

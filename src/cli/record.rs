@@ -7,12 +7,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
+use signal_hook::{flag, low_level};
 
 use crate::cli::output::{Trouble, print};
+use crate::cli::temporary::heard;
 use crate::record::plan::EVENTS;
 use crate::record::{Btf, Facts, Level, Plan, Step, Symbols, Wish, probes};
 use crate::topology;
@@ -28,6 +30,10 @@ pub const EXAMPLES: &str = "Examples:
 
 /// How often it is looked whether the recording has ended.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// No signal has this number.
+const NO_SIGNAL: usize = 0;
+/// What a shell adds to a signal's number.
+const SIGNALLED: u8 = 128;
 /// Where tracefs may be.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
@@ -180,16 +186,17 @@ fn on_path(program: &str) -> bool {
 
 fn carry_out(plan: &Plan) -> Result<ExitCode, Trouble> {
     // An interrupt ends the recording, not us: what was armed has to be taken away.
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&interrupted);
-    ctrlc::set_handler(move || flag.store(true, Ordering::SeqCst))
-        .map_err(|error| Trouble::Usage(format!("record: interrupts cannot be caught ({error})")))?;
+    let interrupted = Arc::new(AtomicUsize::new(NO_SIGNAL));
+    for signal in heard() {
+        flag::register_usize(signal, Arc::clone(&interrupted), signal as usize)
+            .map_err(|error| Trouble::Usage(format!("record: interrupts cannot be caught ({error})")))?;
+    }
     let mut failed = None;
     let mut armed = Vec::new();
     for step in &plan.steps {
         let cleans_up = match step {
             Step::Disarm { name, .. } => armed.contains(name),
-            _ => failed.is_none() && !interrupted.load(Ordering::SeqCst),
+            _ => failed.is_none() && interrupted.load(Ordering::SeqCst) == NO_SIGNAL,
         };
         if !cleans_up {
             continue;
@@ -211,17 +218,23 @@ fn carry_out(plan: &Plan) -> Result<ExitCode, Trouble> {
     if let Some(why) = failed {
         return Err(Trouble::Usage(format!("record: {why}")));
     }
-    if interrupted.load(Ordering::SeqCst) {
-        anstream::eprintln!("sisdiff: record: interrupted; probes are taken away");
+    let signal = interrupted.load(Ordering::SeqCst);
+    if signal != NO_SIGNAL {
+        let probes = if armed.is_empty() { "" } else { "; probes are taken away" };
+        anstream::eprintln!("sisdiff: record: interrupted{probes}");
         if !plan.trace.exists() {
+            // As whoever sent it expects of one who dies of it: a shell says 130 or 143.
+            let _ = low_level::emulate_default_handler(signal as i32);
             return Ok(ExitCode::from(crate::cli::EXIT_TROUBLE));
         }
     }
     anstream::eprintln!("sisdiff: recorded; next: sisdiff info {}", plan.trace.display());
-    Ok(ExitCode::from(code.unwrap_or(0)))
+    // A command that was not allowed to end has no code of its own.
+    let ended_by = (signal != NO_SIGNAL).then_some(SIGNALLED + signal as u8);
+    Ok(ExitCode::from(code.or(ended_by).unwrap_or(0)))
 }
 
-fn carry_out_step(step: &Step, interrupted: &AtomicBool) -> Result<(), String> {
+fn carry_out_step(step: &Step, interrupted: &AtomicUsize) -> Result<(), String> {
     let at = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
     match step {
         Step::Folder(path) => fs::create_dir_all(path).map_err(|error| at(path, error)),
@@ -245,7 +258,7 @@ fn append(to: &Path, line: &str) -> std::io::Result<()> {
     fs::OpenOptions::new().append(true).open(to)?.write_all(format!("{line}\n").as_bytes())
 }
 
-fn run(words: &[String], interrupted: &AtomicBool) -> Result<(), String> {
+fn run(words: &[String], interrupted: &AtomicUsize) -> Result<(), String> {
     let Some((program, args)) = words.split_first() else { return Ok(()) };
     let mut child = Command::new(program).args(args).spawn().map_err(|error| format!("{program}: {error}"))?;
     let mut told = false;
@@ -256,7 +269,7 @@ fn run(words: &[String], interrupted: &AtomicBool) -> Result<(), String> {
             Ok(None) => {}
             Err(error) => return Err(format!("{program}: {error}")),
         }
-        if interrupted.load(Ordering::SeqCst) && !told {
+        if interrupted.load(Ordering::SeqCst) != NO_SIGNAL && !told {
             told = true;
             // A terminal tells the whole group; who interrupts us alone has not told trace-cmd, which then stops in order.
             let _ = Command::new("kill").args(["-INT", &child.id().to_string()]).status();

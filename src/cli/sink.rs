@@ -7,9 +7,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
-
-use crate::cli::output::Trouble;
+use crate::cli::output::{Trouble, there_is_a_stdout};
+use crate::cli::temporary::Temporary;
 
 /// Links that are followed, as the kernel does.
 const LINKS_MAX: usize = 40;
@@ -27,7 +26,7 @@ enum Opened {
     /// A new file beside `path`, which takes its place at the end.
     Beside {
         path: PathBuf,
-        file: NamedTempFile,
+        file: Temporary,
     },
     /// A file that may be written in a folder that may not: copied over it at the end.
     Over {
@@ -43,6 +42,7 @@ impl Sink {
     /// [`Trouble::Write`] where it cannot be written.
     pub fn open(path: &Path) -> Result<Self, Trouble> {
         if is_stdout(path) {
+            there_is_a_stdout().map_err(|error| Trouble::write("stdout", &error))?;
             return Ok(Self { name: "stdout".to_owned(), to: Opened::Stdout });
         }
         let name = path.display().to_string();
@@ -62,7 +62,7 @@ impl Sink {
     pub fn finish(mut self) -> Result<(), Trouble> {
         let done = self.flush().and_then(|()| match self.to {
             Opened::Stdout | Opened::Direct(_) => Ok(()),
-            Opened::Beside { path, file } => file.persist(path).map(drop).map_err(|error| error.error),
+            Opened::Beside { path, file } => file.persist(&path),
             Opened::Over { path, mut file } => {
                 io::Seek::rewind(&mut file)?;
                 io::copy(&mut file, &mut File::create(path)?).map(drop)
@@ -107,8 +107,8 @@ fn opened(path: &Path) -> io::Result<Opened> {
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let permissions = Permissions::from_mode(old.as_ref().map_or(0o666, |old| old.mode() & 0o777));
-    let beside = tempfile::Builder::new().prefix(".sisdiff-").permissions(permissions.clone()).tempfile_in(folder);
-    match beside {
+    let mut builder = tempfile::Builder::new();
+    match Temporary::new(builder.prefix(".sisdiff-").permissions(permissions.clone()), Some(folder)) {
         Ok(file) => {
             if old.is_some() {
                 // Not cut by the umask.
