@@ -78,6 +78,15 @@ impl TaskId {
     }
 }
 
+/// Whether a character cannot be seen, or moves what is around it: control characters, those that turn the direction of
+/// text, other format characters and line separators. A report shows such ones escaped.
+pub fn is_unseen(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
 /// A task's name: `TASK_COMM_LEN` (16) bytes with a terminating zero, any bytes at all.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Comm(pub [u8; 16]);
@@ -130,7 +139,7 @@ impl fmt::Display for Comm {
         let text = String::from_utf8_lossy(self.as_bytes());
         let mut clean = String::with_capacity(text.len());
         for c in text.chars() {
-            if c.is_control() {
+            if is_unseen(c) {
                 clean.extend(c.escape_default());
             } else {
                 clean.push(c);

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use crate::cli::case_kind::mistaken;
 use crate::cli::fuzz_args::{FuzzArgs, OracleArgs, ReproArgs};
 use crate::cli::output::{Trouble, print};
 use crate::cli::progress::Bar;
@@ -181,6 +182,9 @@ fn bytes(path: &Path) -> Result<Vec<u8>, Trouble> {
     let mut bytes = Vec::new();
     let read = input.and_then(|input| input.take(CASE_MAX + 1).read_to_end(&mut bytes));
     read.map_err(|error| Trouble::Read { what: what.clone(), reason: error.to_string() })?;
+    if let Some((found, next)) = mistaken(&bytes) {
+        return Err(Trouble::Usage(format!("{what}: is {found}, expected a case file or what a fuzzer left; {next}")));
+    }
     if bytes.len() as u64 > CASE_MAX {
         return Err(Trouble::Usage(format!(
             "{what}: larger than {CASE_MAX} bytes: no case; expected a case file or what a fuzzer left"

@@ -3,6 +3,7 @@
 
 pub mod args;
 mod bounded;
+mod case_kind;
 mod counters;
 mod cut;
 pub mod fidelity;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::gate::origin::MadeFrom;
 use crate::gate::snapshot::{FORMAT, Head, MADE_FROM, Part, Snapshot, Table};
+use crate::units::is_unseen;
 
 /// Why a text is no snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,7 +42,7 @@ pub(super) fn parse(text: &str) -> Result<Snapshot, SnapshotError> {
     }
     let format = lines.next().and_then(|(_, line)| line.strip_prefix("format: ")).ok_or(SnapshotError::Other)?;
     if format != FORMAT {
-        let found = format.chars().take(40).map(|c| if c.is_control() { '?' } else { c }).collect();
+        let found = format.chars().take(40).map(|c| if is_unseen(c) { '?' } else { c }).collect();
         return Err(SnapshotError::Version { found });
     }
     if !text.ends_with('\n') {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Names as a terminal may see them and a shell takes them.
 
-/// `name` with control characters escaped, so that a terminal shows them and does not obey them.
+use crate::units::is_unseen;
+
+/// `name` with control and format characters escaped, so that a terminal shows them and does not obey them.
 pub fn printable(name: &str) -> String {
-    name.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect()
+    name.chars().map(|c| if is_unseen(c) { c.escape_default().to_string() } else { c.to_string() }).collect()
 }
 
 /// `word` as one word of a shell's command line; unchanged where no quotes are needed.
@@ -12,12 +14,12 @@ pub fn quoted(word: &str) -> String {
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
     }
-    if !word.chars().any(char::is_control) {
+    if !word.chars().any(is_unseen) {
         return format!("'{}'", word.replace('\'', "'\\''"));
     }
     let escape = |c: char| match c {
         '\'' | '\\' => format!("\\{c}"),
-        c if c.is_control() => c.to_string().bytes().map(|byte| format!("\\{byte:03o}")).collect(),
+        c if is_unseen(c) => c.to_string().bytes().map(|byte| format!("\\{byte:03o}")).collect(),
         c => c.to_string(),
     };
     format!("$'{}'", word.chars().map(escape).collect::<String>())
@@ -41,5 +43,8 @@ mod tests {
     fn control_characters_are_shown() {
         assert_eq!(printable("a\u{1b}[31m\n"), "a\\u{1b}[31m\\n");
         assert_eq!(printable("é b"), "é b");
+        // What follows would be shown from right to left.
+        assert_eq!(printable("a\u{202e}b\u{2066}\u{200f}"), "a\\u{202e}b\\u{2066}\\u{200f}");
+        assert_eq!(quoted("a\u{202e}b"), "$'a\\342\\200\\256b'");
     }
 }

@@ -72,7 +72,8 @@ pub(super) fn head_rows(outcome: &Outcome) -> Vec<[String; 2]> {
     let Outcome { recording, setup, totals } = outcome;
     let span = recording.last_ns.saturating_sub(recording.first_ns);
     let mut rows: Vec<[String; 2]> = Vec::new();
-    let mut row = |key: &str, value: String| rows.push([key.to_owned(), value]);
+    // Kernels, machines, patterns and notes are named by files.
+    let mut row = |key: &str, value: String| rows.push([key.to_owned(), printable(&value)]);
     row("sha256", recording.sha256.clone());
     let clock = recording.clock.as_deref().unwrap_or("unknown");
     row(
@@ -117,11 +118,13 @@ fn mode(setup: &Setup) -> String {
     if setup.facts == 0 {
         return format!("{probes}open loop, free running: hidden state starts unknown, each keeps its own");
     }
-    format!(
-        "open loop, seeded: {} about hidden state; the model of the recorded kernel follows each, every other \
-         implementation takes the first and runs free",
-        counted(setup.facts, "observed fact", "observed facts"),
-    )
+    let who = match setup.recorded {
+        Some(_) => {
+            "the model of the recorded kernel follows each, every other implementation takes the first and runs free"
+        }
+        None => "every implementation takes the first and runs free, as there is no model of the recorded kernel",
+    };
+    format!("open loop, seeded: {} about hidden state; {who}", counted(setup.facts, "observed fact", "observed facts"))
 }
 
 /// The side file: how many tasks each rule was about.

@@ -17,7 +17,7 @@ use super::hardware::Hardware;
 use super::load::Loaded;
 use super::{Domain, SdFlags, Topology};
 use crate::cpumask::Cpumask;
-use crate::units::Cpu;
+use crate::units::{Cpu, is_unseen};
 
 /// Columns of a terminal.
 const WIDTH: usize = 80;
@@ -302,7 +302,7 @@ fn paragraph(head: &str, text: &str) -> String {
 }
 
 fn printable(c: char) -> char {
-    if c.is_control() { '?' } else { c }
+    if is_unseen(c) { '?' } else { c }
 }
 
 /// Pieces that end where a line may break: behind a blank, or behind the comma of a cpulist.
