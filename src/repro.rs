@@ -213,7 +213,7 @@ impl Player for Narrator {
         let mut marks = vec![(wakeup.prev_cpu, 'p'), (wakeup.this_cpu, 'w')];
         marks.extend(asked.iter().enumerate().map(|(at, (decision, _))| (decision.class_cpu, letter(at))));
         self.out += &picture(state, &marks, self.width);
-        let cpus_ptr = state.tasks[wakeup.p].cpus_ptr;
+        let cpus_ptr = *state.tasks[wakeup.p].cpus_ptr;
         for (at, (decision, _)) in asked.iter().enumerate() {
             let wrong = if decision.is_outside(&cpus_ptr) {
                 format!(", outside of cpus_ptr {cpus_ptr}: runs on {}", decision.final_cpu)

@@ -394,7 +394,7 @@ const UNUSED: [&str; 2] = ["v5.2", "v5.2+soft-affinity"];
 
 fn unused(scene: &mut Scene) {
     for task in &mut scene.state.tasks.0 {
-        task.cpus_preferred = task.cpus_ptr;
+        task.cpus_preferred = task.cpus_ptr.clone();
         task.affinity_unequal = false;
     }
 }
@@ -478,15 +478,15 @@ fn wasted(asked: &Asked<'_>, side: usize) -> Option<Cpu> {
         return None;
     }
     let sd = topology.domain(topology.sd_llc(decision.class_cpu)?);
-    let allowed = sd.span & asked.state.tasks[asked.wakeup.p].cpus_ptr;
+    let allowed = sd.span & *asked.state.tasks[asked.wakeup.p].cpus_ptr;
     allowed.iter().find(|&cpu| is_available(asked.state, cpu))
 }
 
 /// Preferred CPUs are a part of those that are allowed, as sched_setaffinity2() keeps them.
 fn used(scene: &mut Scene) {
     for task in &mut scene.state.tasks.0 {
-        let part = task.cpus_preferred & task.cpus_ptr;
-        task.cpus_preferred = if part.is_empty() { task.cpus_ptr } else { part };
+        let part = *task.cpus_preferred & *task.cpus_ptr;
+        task.cpus_preferred = if part.is_empty() { task.cpus_ptr.clone() } else { part.into() };
         task.affinity_unequal = task.cpus_preferred != task.cpus_ptr;
     }
 }

@@ -294,7 +294,7 @@ fn soft_affinity_changes_nothing_where_nobody_set_it() {
             Scene { state: scene.state.clone(), hidden: scene.hidden.clone(), wakeups: scene.wakeups.clone() };
         scene.state.rq.vcpu_preempted = Cpumask::EMPTY;
         for task in &mut scene.state.tasks.0 {
-            task.cpus_preferred = task.cpus_ptr;
+            task.cpus_preferred = task.cpus_ptr.clone();
             task.affinity_unequal = false;
         }
         for (base, patched) in run(base, &scene).iter().zip(&run(patched, &scene)) {

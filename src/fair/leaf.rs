@@ -231,14 +231,14 @@ impl<R: Recorder> Env<'_, R> {
     #[inline]
     pub fn cpus_ptr(&mut self, p: TaskId) -> Cpumask {
         self.book_task(p, Inputs::AFFINITY);
-        self.state.tasks[p].cpus_ptr
+        *self.state.tasks[p].cpus_ptr
     }
 
     /// The soft-affinity RFC's `p->cpus_preferred`.
     #[inline]
     pub fn cpus_preferred(&mut self, p: TaskId) -> Cpumask {
         self.book_task(p, Inputs::SOFT_AFFINITY);
-        self.state.tasks[p].cpus_preferred
+        *self.state.tasks[p].cpus_preferred
     }
 
     /// The soft-affinity RFC's `p->affinity_unequal`.

@@ -23,7 +23,7 @@ fn world() -> (State, Wakeup, Model) {
     let (p, current) = (TaskId(2), TaskId(3));
     for id in [p, current] {
         state.tasks[id].flags = crate::machine::TaskFlags::empty();
-        state.tasks[id].cpus_ptr = *state.topology.online();
+        state.tasks[id].cpus_ptr = (*state.topology.online()).into();
         state.tasks[id].nr_cpus_allowed = 4;
         model.hidden.task_mut(id, PREV);
     }

@@ -7,9 +7,10 @@
 
 use crate::cpumask::Cpumask;
 use crate::inputs::Inputs;
-use crate::machine::TaskId;
 use crate::machine::apply::Machine;
 use crate::machine::book::Call;
+use crate::machine::mask::SmallMask;
+use crate::machine::{TaskId, TaskMask};
 use crate::units::Cpu;
 
 /// Placements on a busy CPU that it takes to assume an affinity.
@@ -18,16 +19,16 @@ const ENOUGH: u32 = 8;
 const ENOUGH_FOR_ONE: u32 = 12;
 
 /// Where a task, or a family of tasks, keeps to.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Habit {
     /// CPUs that it was placed on or ran on.
-    seen: Cpumask,
+    seen: SmallMask,
     /// Placements on a busy CPU while others stood idle, since a CPU was seen for the first time.
     stacked: u32,
 }
 
 impl Habit {
-    pub(super) const NONE: Self = Self { seen: Cpumask::EMPTY, stacked: 0 };
+    pub(super) const NONE: Self = Self { seen: SmallMask::EMPTY, stacked: 0 };
 
     fn see(&mut self, cpu: Cpu) {
         if !self.seen.test(cpu) {
@@ -38,17 +39,17 @@ impl Habit {
 
     /// `idle` CPUs it could have gone to instead.
     fn stack(&mut self, idle: &Cpumask) {
-        self.stacked += u32::from(!idle.and_not(&self.seen).is_empty());
+        self.stacked += u32::from(!idle.and_not(&self.seen.mask()).is_empty());
     }
 
     fn affinity(&self) -> Option<Cpumask> {
         let enough = if self.seen.weight() == 1 { ENOUGH_FOR_ONE } else { ENOUGH };
-        (self.stacked >= enough).then_some(self.seen)
+        (self.stacked >= enough).then(|| self.seen.mask())
     }
 }
 
 /// Tasks that are assumed to share their affinity.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct Family {
     members: u32,
     habit: Habit,
@@ -120,7 +121,7 @@ impl Machine {
         if !scans || call.idle.test(cpu) {
             return;
         }
-        let idle = call.idle & *self.state.topology.shared_span(shared);
+        let idle = call.idle.mask() & *self.state.topology.shared_span(shared);
         let book = &mut self.books[id.index()];
         book.habit.stack(&idle);
         if let Some(family) = self.families.habit(book.family) {
@@ -138,9 +139,9 @@ impl Machine {
         let mask = family.or(book.habit.affinity()).unwrap_or(*self.state.topology.online());
         let task = &mut self.state.tasks[id];
         if task.cpus_ptr != mask {
-            task.cpus_ptr = mask;
-            task.cpus_preferred = mask;
             task.nr_cpus_allowed = mask.weight();
+            task.cpus_ptr = TaskMask::from(mask);
+            task.cpus_preferred = task.cpus_ptr.clone();
         }
     }
 

@@ -15,7 +15,7 @@ use crate::machine::notice::Notice;
 use crate::machine::stated::Stated;
 use crate::machine::tasks::PidMap;
 use crate::machine::wake::DECIDES_NS;
-use crate::machine::{State, TaskId};
+use crate::machine::{State, TaskId, TaskMask};
 use crate::topology::Topology;
 use crate::trace::{Event, EventKind};
 use crate::units::Cpu;
@@ -49,6 +49,8 @@ pub struct Machine {
     pub(super) loads: Loads,
     pub(super) balancer: Balancer,
     pub(super) families: Families,
+    /// What a task may use as far as nothing is known: one mask for all of them.
+    pub(super) online: TaskMask,
     /// What the user's side file says.
     pub(super) stated: Stated,
     /// When decisions without an answer of their own have been made, and in which CPU's context.
@@ -85,6 +87,7 @@ impl Machine {
         let cpus: Vec<CpuBook> = state.topology.cpus().map(CpuBook::new).collect();
         let books = vec![TaskBook::NEW; state.tasks.0.len()];
         let loads = Loads::new(cpus.len(), books.len());
+        let online = TaskMask::from(*state.topology.online());
         Self {
             state,
             config,
@@ -94,6 +97,7 @@ impl Machine {
             loads,
             balancer: Balancer::default(),
             families: Families::default(),
+            online,
             stated: Stated::default(),
             due: VecDeque::new(),
             decides_ns: DECIDES_NS,

@@ -9,6 +9,7 @@ use crate::inputs::{Inputs, Provenance};
 use crate::machine::affinity::Habit;
 use crate::machine::apply::Machine;
 use crate::machine::loads::{Entity, WEIGHT_IDLE, weight_of};
+use crate::machine::mask::SmallMask;
 use crate::machine::names::bound_cpu;
 use crate::machine::notice::Why;
 use crate::machine::{Task, TaskFlags, TaskId};
@@ -37,16 +38,16 @@ impl Place {
 }
 
 /// A call of select_task_rq_fair() whose choice is not known yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Call {
     pub(super) number: u64,
     pub(super) class_cpu: Option<Cpu>,
     /// CPUs that were idle then.
-    pub(super) idle: Cpumask,
+    pub(super) idle: SmallMask,
 }
 
 /// What the machine keeps of a task besides its facts.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct TaskBook {
     pub(super) place: Place,
     /// An event of the task itself has shown it at its place; else it is there because of a decision.
@@ -201,8 +202,7 @@ impl Machine {
 
     /// A slot for a task without history.
     pub(super) fn new_task(&mut self, pid: Pid, comm: Comm, task_cpu: Cpu) -> TaskId {
-        let online = *self.state.topology.online();
-        let mut task = Task::new(pid, comm, online, task_cpu);
+        let mut task = Task::new(pid, comm, self.online.clone(), task_cpu);
         task.known = unknown_task();
         let id = match self.pids.take_free() {
             Some(id) => {
@@ -281,8 +281,8 @@ impl Machine {
     fn bind_by_name(&mut self, id: TaskId) {
         let task = &mut self.state.tasks[id];
         if let Some(cpu) = bound_cpu(&task.comm).filter(|cpu| cpu.index() < self.state.topology.nr_cpu_ids()) {
-            task.cpus_ptr = Cpumask::of(cpu);
-            task.cpus_preferred = task.cpus_ptr;
+            task.cpus_ptr = Cpumask::of(cpu).into();
+            task.cpus_preferred = task.cpus_ptr.clone();
             task.nr_cpus_allowed = 1;
             task.flags |= TaskFlags::KTHREAD;
             task.known.set_derived(Inputs::AFFINITY | Inputs::TASK_FLAGS);

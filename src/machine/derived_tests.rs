@@ -52,7 +52,7 @@ fn threads_of_one_program_share_what_is_assumed() {
     s.sleep(2, 31);
     s.later(5_000_000);
     s.waking(1, 10, task(31), 2);
-    let mask = s.machine.state().tasks.0.iter().find(|t| t.pid == Pid(31)).expect("forked").cpus_ptr;
+    let mask = *s.machine.state().tasks.0.iter().find(|t| t.pid == Pid(31)).expect("forked").cpus_ptr;
     assert_eq!(mask.iter().collect::<Vec<_>>(), [Cpu(1), Cpu(2)]);
 }
 

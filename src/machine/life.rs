@@ -8,7 +8,7 @@ use crate::machine::apply::{Machine, Out};
 use crate::machine::book::{Place, TaskBook};
 use crate::machine::loads::Entity;
 use crate::machine::notice::Notice;
-use crate::machine::{TaskFlags, TaskId};
+use crate::machine::{TaskFlags, TaskId, TaskMask};
 use crate::topology::Topology;
 use crate::trace::Event;
 use crate::units::{Comm, Cpu, Pid};
@@ -33,8 +33,8 @@ impl Machine {
         if from.flags.contains(TaskFlags::KTHREAD) && from.nr_cpus_allowed == 1 {
             // A bound kernel thread makes no children that inherit its binding: kthreadd does.
         } else {
-            task.cpus_ptr = from.cpus_ptr;
-            task.cpus_preferred = from.cpus_preferred;
+            task.cpus_ptr = from.cpus_ptr.clone();
+            task.cpus_preferred = from.cpus_preferred.clone();
             task.affinity_unequal = from.affinity_unequal;
             task.nr_cpus_allowed = from.nr_cpus_allowed;
             task.flags = from.flags & TaskFlags::KTHREAD;
@@ -114,6 +114,7 @@ impl Machine {
         // The parts were a topology before, and a CPU below nr_cpu_ids may be online or not.
         if let Ok(topology) = Topology::new(parts) {
             self.state.topology = Arc::new(topology);
+            self.online = TaskMask::from(*self.state.topology.online());
         }
     }
 }

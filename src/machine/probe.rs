@@ -111,8 +111,12 @@ impl Machine {
             let mut words = [u64::MAX; crate::cpumask::MAX_CPUS / 64];
             (words[0], words[1]) = (low, high);
             if let Some(mask) = Cpumask::from_words(&words) {
-                task.cpus_ptr = mask & Cpumask::first_n(n);
-                task.cpus_preferred = task.cpus_ptr;
+                let mask = mask & Cpumask::first_n(n);
+                // Asked at every decision, and hardly ever another.
+                if task.cpus_ptr != mask {
+                    task.cpus_ptr = mask.into();
+                }
+                task.cpus_preferred = task.cpus_ptr.clone();
                 task.nr_cpus_allowed = sis.nr_cpus_allowed.unwrap_or_else(|| task.cpus_ptr.weight());
                 task.known.set_traced(Inputs::AFFINITY);
                 if n > 128 && task.cpus_ptr.weight() != task.nr_cpus_allowed {

@@ -49,7 +49,7 @@ fn a_probed_call_is_told_with_its_facts_first() {
     s.migrate(1, 10, task(11), 2, 3);
     assert_eq!(s.chosen(), [(1, Some(6), Some(3))], "the class's answer and the fallback differ");
     let task = &s.machine.state().tasks[p];
-    assert_eq!((task.util_est_enqueued, task.load_avg, task.cpus_ptr), (90, 200, Cpumask::first_n(4)));
+    assert_eq!((task.util_est_enqueued, task.load_avg, *task.cpus_ptr), (90, 200, Cpumask::first_n(4)));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::cpumask::Cpumask;
 use crate::inputs::Provenance;
+use crate::machine::TaskMask;
 use crate::topology::Topology;
 use crate::units::{Comm, Cpu, Pid, TaskId};
 
@@ -31,11 +32,11 @@ pub struct Task {
     /// Name.
     pub comm: Comm,
     /// Affinity (`cpus_ptr`, in 5.2 `cpus_allowed`).
-    pub cpus_ptr: Cpumask,
+    pub cpus_ptr: TaskMask,
     /// Number of CPUs in the affinity mask as the kernel caches it.
     pub nr_cpus_allowed: u32,
     /// Soft affinity (the RFC's `cpus_preferred`); the same as `cpus_ptr` where nobody set it.
-    pub cpus_preferred: Cpumask,
+    pub cpus_preferred: TaskMask,
     /// The RFC's `affinity_unequal`.
     pub affinity_unequal: bool,
     /// `PF_` flags.
@@ -72,13 +73,14 @@ pub struct Task {
 
 impl Task {
     /// A task that may run on `cpus_ptr`, without history.
-    pub fn new(pid: Pid, comm: Comm, cpus_ptr: Cpumask, task_cpu: Cpu) -> Self {
+    pub fn new(pid: Pid, comm: Comm, cpus_ptr: impl Into<TaskMask>, task_cpu: Cpu) -> Self {
+        let cpus_ptr = cpus_ptr.into();
         Self {
             pid,
             comm,
-            cpus_ptr,
             nr_cpus_allowed: cpus_ptr.weight(),
-            cpus_preferred: cpus_ptr,
+            cpus_preferred: cpus_ptr.clone(),
+            cpus_ptr,
             affinity_unequal: false,
             flags: TaskFlags::empty(),
             on_rq: false,

@@ -116,7 +116,7 @@ impl Machine {
         let Statement { hard, soft, uclamp_min, uclamp_max, .. } = *self.stated.statement(id);
         let online = *self.state.topology.online();
         let task = &mut self.state.tasks[id];
-        let allowed = hard.unwrap_or(task.cpus_ptr);
+        let allowed = hard.unwrap_or(*task.cpus_ptr);
         let mut masks = Masks { allowed, preferred: allowed, unequal: false };
         if hard.is_some() {
             task.known.set_stated(Inputs::AFFINITY | Inputs::SOFT_AFFINITY);
@@ -132,8 +132,8 @@ impl Machine {
             }
         }
         if hard.is_some() || soft.is_some() {
-            task.cpus_ptr = masks.allowed;
-            task.cpus_preferred = masks.preferred;
+            task.cpus_ptr = masks.allowed.into();
+            task.cpus_preferred = masks.preferred.into();
             task.affinity_unequal = masks.unequal;
             task.nr_cpus_allowed = if hard.is_some() { masks.allowed.weight() } else { task.nr_cpus_allowed };
         }

@@ -215,7 +215,7 @@ impl Machine {
         let idle = if self.config.probed() { Cpumask::EMPTY } else { self.idle_cpus() };
         out(&self.state, Notice::Wakeup(recorded));
         let number = self.calls;
-        self.books[p.index()].call = Some(Call { number, class_cpu: None, idle });
+        self.books[p.index()].call = Some(Call { number, class_cpu: None, idle: (&idle).into() });
         self.cpus[event.cpu.index()].open = Open::Called { p, kind, prev_cpu, answered: false };
     }
 

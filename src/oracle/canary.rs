@@ -122,7 +122,7 @@ mod tests {
             }),
             ("domain", |state, w, d, _| {
                 let elsewhere = |cpu: &Cpu| !state.topology.cpus_share_cache(*cpu, d.class_cpu);
-                let other = (state.tasks[w.p].cpus_ptr & *state.topology.online()).iter().find(elsewhere);
+                let other = (*state.tasks[w.p].cpus_ptr & *state.topology.online()).iter().find(elsewhere);
                 if d.exit == Exit::IdleSmt
                     && let Some(cpu) = other
                 {
@@ -148,7 +148,7 @@ mod tests {
                 }
             }),
             ("conservation", |state, w, d, _| {
-                let free = state.tasks[w.p].cpus_ptr & *state.topology.online();
+                let free = *state.tasks[w.p].cpus_ptr & *state.topology.online();
                 let last = free.iter().filter(|cpu| state.topology.cpus_share_cache(*cpu, d.class_cpu)).last();
                 if let (Exit::IdleCpu, Some(cpu)) =
                     (d.exit, last.filter(|&cpu| idle(&state.topology, state) != Some(cpu)))

@@ -102,7 +102,7 @@ pub fn conservation(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
         return Ok(());
     };
     let start = target.index() + start;
-    let allowed = sd.span & state.tasks[trial.wakeup.p].cpus_ptr;
+    let allowed = sd.span & *state.tasks[trial.wakeup.p].cpus_ptr;
     let first = allowed.iter_wrap(start).find(|&cpu| is_idle(state, cpu));
     match trial.decision.exit {
         // The cluster is scanned before the rest, so that a CPU found in the rest is the first of all.

@@ -84,7 +84,7 @@ pub fn affinity(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
 /// The task ends on an allowed and online CPU, on the class's where that is one.
 pub fn placement(trial: &Trial<'_>) -> Result<(), Box<Finding>> {
     let online = trial.state.topology.online();
-    let allowed = trial.state.tasks[trial.wakeup.p].cpus_ptr & *online;
+    let allowed = *trial.state.tasks[trial.wakeup.p].cpus_ptr & *online;
     let (class_cpu, final_cpu) = (trial.decision.class_cpu, trial.decision.final_cpu);
     let text = || format!("class {class_cpu}, final {final_cpu}, allowed and online {allowed}");
     if allowed.test(class_cpu) && final_cpu != class_cpu {

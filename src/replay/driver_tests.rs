@@ -108,7 +108,7 @@ fn chosen(number: u64, cpu: u16) -> Notice {
 /// A state in which the wakee, a swapper here, may run anywhere.
 fn open_state() -> State {
     let mut state = state();
-    state.tasks[TaskId(0)].cpus_ptr = Cpumask::first_n(4);
+    state.tasks[TaskId(0)].cpus_ptr = Cpumask::first_n(4).into();
     state
 }
 

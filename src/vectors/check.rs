@@ -270,7 +270,7 @@ impl<'a, S: Subject> Run<'a, S> {
 
     /// Where this variant put the task last, or the lowest usable CPU.
     fn last_cpu(&self, p: TaskId) -> Cpu {
-        let usable = self.state.tasks[p].cpus_ptr & in_domains(&self.state.topology);
+        let usable = *self.state.tasks[p].cpus_ptr & in_domains(&self.state.topology);
         let last = self.last[p.index()].filter(|&cpu| usable.test(cpu));
         last.or_else(|| usable.first()).unwrap_or_default()
     }

@@ -401,7 +401,7 @@ fn tasks(raw: &[json::Task], topology: &Topology) -> Result<Tasks, String> {
         let base = Task::new(Pid(1000 + i as i32), comm, task.cpus_ptr.0, Cpu(task.task_cpu));
         tasks.push(Task {
             nr_cpus_allowed: task.nr_cpus_allowed,
-            cpus_preferred: task.cpus_preferred.map_or(base.cpus_preferred, |mask| mask.0),
+            cpus_preferred: task.cpus_preferred.map_or_else(|| base.cpus_preferred.clone(), |mask| mask.0.into()),
             affinity_unequal: task.affinity_unequal,
             flags,
             on_rq: task.on_rq != 0,

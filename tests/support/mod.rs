@@ -139,7 +139,7 @@ impl Scenes {
         if self.one_in(10) {
             task.flags |= TaskFlags::EXITING;
         }
-        task.cpus_preferred = if self.one_in(2) { cpus_ptr } else { self.mask(all) };
+        task.cpus_preferred = if self.one_in(2) { cpus_ptr.into() } else { self.mask(all).into() };
         task.affinity_unequal = self.one_in(2);
         task.policy_idle = self.one_in(6);
         task.numa_preferred_nid = self.of(&[-1, 0, 1]);
@@ -161,7 +161,7 @@ impl Scenes {
         let first = n as u32;
         let p = TaskId(first + self.below(3) as u32);
         let current = TaskId(first + self.below(3) as u32);
-        let allowed = state.tasks[p].cpus_ptr;
+        let allowed = *state.tasks[p].cpus_ptr;
         // A wakee can have a prev outside its mask: affinity changed while it slept.
         let prev =
             if self.one_in(8) { self.below(n) as usize } else { self.below(u64::from(allowed.weight())) as usize };

@@ -71,8 +71,8 @@ impl World {
         TaskState {
             cpu: task.task_cpu,
             queued: self.queues[task.task_cpu.index()].slots.contains(&Slot::Task(p)),
-            cpus_ptr: (task.cpus_ptr != all).then_some(task.cpus_ptr),
-            cpus_preferred: task.affinity_unequal.then_some(task.cpus_preferred),
+            cpus_ptr: (task.cpus_ptr != all).then_some(*task.cpus_ptr),
+            cpus_preferred: task.affinity_unequal.then_some(*task.cpus_preferred),
             kthread: task.flags.contains(TaskFlags::KTHREAD),
             exiting: task.flags.contains(TaskFlags::EXITING),
             recent_used_cpu: keeps.map(|keeps| keeps.recent_used_cpu),

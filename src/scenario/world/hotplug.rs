@@ -86,9 +86,9 @@ impl World {
         let all = self.machine.present();
         let task = self.task_mut(p);
         let was_default = task.cpus_preferred == task.cpus_ptr;
-        (task.cpus_ptr, task.nr_cpus_allowed) = (all, all.weight());
+        (task.cpus_ptr, task.nr_cpus_allowed) = (all.into(), all.weight());
         if was_default || task.flags.contains(TaskFlags::KTHREAD) {
-            task.cpus_preferred = all;
+            task.cpus_preferred = task.cpus_ptr.clone();
         }
         task.affinity_unequal = task.cpus_preferred != task.cpus_ptr;
     }

@@ -227,7 +227,7 @@ impl World {
             Some(only) if bound => (only, Played::NotSelected),
             _ => (player.decide(&self.state, &wakeup)?, Played::Decided),
         };
-        let allowed = self.state.tasks[wakeup.p].cpus_ptr & *self.online();
+        let allowed = *self.state.tasks[wakeup.p].cpus_ptr & *self.online();
         let to = if self.online().test(to) { to } else { allowed.first().unwrap_or(wakeup.this_cpu) };
         let p = self.task_index(wakeup.p).expect("the world wakes named tasks only");
         let task = self.task_mut(p);
@@ -370,9 +370,9 @@ impl World {
         let Some(first) = (*cpus & *self.online()).first() else { return Ok(Played::Skipped) };
         let task = self.task_mut(p);
         if task.cpus_preferred == task.cpus_ptr {
-            task.cpus_preferred = *cpus;
+            task.cpus_preferred = (*cpus).into();
         }
-        task.cpus_ptr = *cpus;
+        task.cpus_ptr = (*cpus).into();
         task.nr_cpus_allowed = cpus.weight();
         task.affinity_unequal = task.cpus_preferred != task.cpus_ptr;
         let (on_rq, cpu) = (task.on_rq, task.task_cpu);

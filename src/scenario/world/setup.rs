@@ -200,7 +200,7 @@ fn named_task(task: &TaskState, pid: Pid, comm: Comm, all: Cpumask) -> Task {
     flags.set(TaskFlags::KTHREAD, task.kthread);
     flags.set(TaskFlags::EXITING, task.exiting);
     Task {
-        cpus_preferred,
+        cpus_preferred: cpus_preferred.into(),
         affinity_unequal: cpus_preferred != cpus_ptr,
         flags,
         policy_idle: task.policy_idle,

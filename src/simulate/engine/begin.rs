@@ -200,13 +200,13 @@ impl<'a> Sim<'a> {
         let task = &mut self.state.tasks[id];
         task.policy_idle = spec.policy_idle;
         if !task.cpus_ptr.intersects(&online) {
-            task.cpus_ptr = online;
+            task.cpus_ptr = online.into();
         }
         if let Some(preferred) = spec.preferred {
-            let mut masks = Masks { allowed: task.cpus_ptr, preferred: task.cpus_ptr, unequal: false };
+            let mut masks = Masks { allowed: *task.cpus_ptr, preferred: *task.cpus_ptr, unequal: false };
             // What the kernel would refuse leaves it as it is.
             let _ = masks.set_soft(&preferred, &online, &online);
-            (task.cpus_preferred, task.affinity_unequal) = (masks.preferred, masks.unequal);
+            (task.cpus_preferred, task.affinity_unequal) = (masks.preferred.into(), masks.unequal);
         }
         self.obey(id);
         let book = &mut self.books[id.index()];
@@ -221,7 +221,7 @@ impl<'a> Sim<'a> {
         }
         let task = &self.state.tasks[id];
         if !task.cpus_ptr.test(cpu) && parent.is_none() {
-            let first = (task.cpus_ptr & online).first().unwrap_or(cpu);
+            let first = (*task.cpus_ptr & online).first().unwrap_or(cpu);
             self.state.tasks[id].task_cpu = first;
         }
         Ok(id)
@@ -271,9 +271,9 @@ impl<'a> Sim<'a> {
         let groups = rules.groups_of(task.pid, &task.comm);
         let cpuset = rules.cpuset(groups);
         let mut masks =
-            Masks { allowed: task.cpus_ptr, preferred: task.cpus_preferred, unequal: task.affinity_unequal };
+            Masks { allowed: *task.cpus_ptr, preferred: *task.cpus_preferred, unequal: task.affinity_unequal };
         if groups != 0 && cpuset.intersects(&online) && !online.is_subset(&cpuset) {
-            let _ = masks.set_hard(&(cpuset & task.cpus_ptr), &cpuset, &online);
+            let _ = masks.set_hard(&(cpuset & *task.cpus_ptr), &cpuset, &online);
         }
         for (_, rule) in rules.of(task.pid, &task.comm, groups) {
             // What the kernel would refuse leaves it as it is.
@@ -286,9 +286,9 @@ impl<'a> Sim<'a> {
             task.uclamp_min = rule.uclamp_min.unwrap_or(task.uclamp_min);
             task.uclamp_max = rule.uclamp_max.unwrap_or(task.uclamp_max);
         }
-        task.cpus_ptr = masks.allowed & online;
+        task.cpus_ptr = (masks.allowed & online).into();
         task.nr_cpus_allowed = task.cpus_ptr.weight();
-        (task.cpus_preferred, task.affinity_unequal) = (masks.preferred & online, masks.unequal);
+        (task.cpus_preferred, task.affinity_unequal) = ((masks.preferred & online).into(), masks.unequal);
     }
 
     pub(super) fn next_arrival(&mut self, source: u32) {
