@@ -151,6 +151,7 @@ fn example() -> Snapshot {
         digests: [(text("placements.patched"), format!("sha256:{}", "0123456789abcdef".repeat(2)))].into(),
         tables: [(Part::Placements, placements)].into(),
         differences: Some(vec![text("#12  CPU 1 -> 2  srvA"), text("#13  CPU 1 -> 2  \"odd\""), text("\" ")]),
+        ..Snapshot::default()
     }
 }
 
