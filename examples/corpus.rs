@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Plays the corpus (`fuzz/seeds/wakeup`, `fuzz/known-bugs`, `fuzz/review`) with every implementation there is, all oracles
-//! on, and prints which returns each release took: a return never taken is a gap. `fuzz/count-lines` builds it so that it also
-//! counts lines.
+//! Plays the corpus (`fuzz/seeds/wakeup`, `fuzz/known-bugs`, `fuzz/review`) as the fuzz target plays it: each with the
+//! implementations that its bytes choose or that it names, but always with all oracles on. Prints which returns each release
+//! took: a return never taken is a gap. `fuzz/count-lines` builds it so that it also counts lines.
 //!
-//! `cargo run --release --example corpus -- [--grow CASES | FILE…]`; other cases can be given, and with `--grow` the seeds are chosen anew: of so many invented
-//! cases the fewest that take every branch that any of them took, each cut behind its last new branch.
+//! `cargo run --release --example corpus -- [--grow CASES | FILE…]`: other cases can be given, and with `--grow` the seeds
+//! are chosen anew: of so many invented cases the few that take most branches, every return of every release that any of
+//! them took, and every implementation, each cut behind its last new one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,20 +13,21 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use sisdiff::fair::{Edges, Exit};
-use sisdiff::fuzz_loop::{self, check};
-use sisdiff::oracle::{FAMILIES, KNOWN, Models, Options, Scout, Trouble};
+use sisdiff::fuzz_loop::{self, Input, TARGET, check};
+use sisdiff::oracle::{Models, Scout, Trouble};
 use sisdiff::scenario::Case;
-use sisdiff::spec::RELEASES;
+use sisdiff::spec::{ModelSpec, RELEASES};
 
 type Error = Box<dyn std::error::Error>;
-
-const OPTIONS: Options = Options { allow_known: true, expect_equal: false, schedstat: true };
 
 /// Seed of the cases that seeds are chosen from.
 const SEED: u64 = 1;
 
 /// Events of a seed.
 const EVENTS_MAX: usize = 40;
+
+/// A seed has to bring so many branches.
+const WORTH: u32 = 5;
 
 fn main() -> Result<ExitCode, Error> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -40,58 +42,41 @@ fn main() -> Result<ExitCode, Error> {
             paths.extend(files(&fuzz.join(folder))?);
         }
     }
-    let cases = paths.iter().map(|path| Ok(Case::read(&fs::read(path)?)?)).collect::<Result<Vec<_>, Error>>()?;
-    let mut taken: BTreeMap<String, BTreeSet<Exit>> = BTreeMap::new();
+    let mut reached = Reached::default();
     let mut findings = 0;
-    for names in groups() {
-        for case in &cases {
-            match check(case, &names, &Models, OPTIONS) {
-                Ok(tally) => {
-                    for (at, decision) in tally.trail.iter().enumerate() {
-                        taken.entry(names[at % names.len()].clone()).or_default().insert(decision.exit);
-                    }
-                }
-                Err(Trouble::Finding(finding)) => {
-                    findings += 1;
-                    println!("{finding}\n{case:?}");
-                }
-                Err(trouble) => return Err(trouble.into()),
+    for path in &paths {
+        let Input(case) = Input::read(&fs::read(path)?)?;
+        reached.add(&reach(&case)?);
+        match check(&case, &case.pair, &Models, TARGET) {
+            Ok(_) => {}
+            Err(Trouble::Finding(finding)) => {
+                findings += 1;
+                println!("{}: {finding}\n{case:?}", path.display());
             }
+            Err(trouble) => return Err(trouble.into()),
         }
     }
-    let all: BTreeSet<Exit> = taken.values().flatten().copied().collect();
-    println!("{} cases, {} implementations", cases.len(), taken.len());
+    let bytes: u64 = paths.iter().filter_map(|path| fs::metadata(path).ok()).map(|file| file.len()).sum();
+    println!(
+        "{} cases, {bytes} bytes, {} implementations, {} branches",
+        paths.len(),
+        reached.players.len(),
+        reached.branches()
+    );
+    let all: BTreeSet<Exit> = reached.returns.iter().map(|(_, exit)| *exit).collect();
     for info in RELEASES {
-        let exits = taken.iter().filter(|(name, _)| name.split(['+', ':']).next() == Some(info.name));
-        let exits: BTreeSet<Exit> = exits.flat_map(|(_, exits)| exits.iter().copied()).collect();
-        let never: Vec<String> = all.difference(&exits).map(|exit| format!("{exit:?}")).collect();
-        println!("{:10} {:2} returns taken; not: {}", info.name, exits.len(), never.join(" "));
+        let of_it = reached.returns.iter().filter(|(name, _)| *name == info.name);
+        let exits: BTreeSet<Exit> = of_it.map(|(_, exit)| *exit).collect();
+        println!("{:10} {:2} returns taken; not: {}", info.name, exits.len(), names(all.difference(&exits)));
     }
-    let never: Vec<String> = Exit::ALL
-        .iter()
-        .filter(|exit| !all.contains(exit) && **exit != Exit::Other)
-        .map(|exit| format!("{exit:?}"))
-        .collect();
     // What a kernel tree's own code returns is no model's.
-    println!("by nobody: {}", if never.is_empty() { "none".to_owned() } else { never.join(" ") });
+    let never: Vec<&Exit> = Exit::ALL.iter().filter(|exit| !all.contains(exit) && **exit != Exit::Other).collect();
+    println!("by nobody: {}", if never.is_empty() { "none".to_owned() } else { names(never.iter().copied()) });
     Ok(if findings == 0 && never.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The releases together, so that each difference is explained; the families; every patch beside its base; both sides of
-/// every known bug.
-fn groups() -> Vec<Vec<String>> {
-    let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
-    let mut groups = vec![RELEASES.iter().map(|info| info.name.to_owned()).collect::<Vec<_>>()];
-    groups.extend(FAMILIES.iter().map(|names| owned(names)));
-    for info in RELEASES {
-        let patched = info.patches.iter().map(|patch| format!("{}+{}", info.name, patch.name));
-        groups.extend(patched.filter(|name| name.parse::<sisdiff::spec::ModelSpec>().is_ok()).map(|name| vec![name]));
-    }
-    for bug in &KNOWN {
-        groups.push(owned(&[bug.before, bug.after]));
-    }
-    groups.push(owned(&["v5.11+recent-used+idle-candidate+fix-candidate-span", "v5.2+soft-affinity+tunables"]));
-    groups
+fn names<'a>(exits: impl Iterator<Item = &'a Exit>) -> String {
+    exits.map(|exit| format!("{exit:?}")).collect::<Vec<_>>().join(" ")
 }
 
 fn files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
@@ -100,56 +85,91 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// Branches that `bytes` take, by any implementation.
-fn branches(scout: &mut Scout<'_>, bytes: &[u8]) -> Result<Vec<u64>, Error> {
-    scout.set_edges(Edges::beside(&Edges::none()));
-    scout.play(&Case::from_dna(bytes))?;
-    Ok(scout.set_edges(Edges::default()).bits().to_vec())
+/// What cases reach.
+#[derive(Default)]
+struct Reached {
+    branches: BTreeMap<usize, u64>,
+    /// By release, with or without patches.
+    returns: BTreeSet<(&'static str, Exit)>,
+    players: BTreeSet<String>,
 }
 
-fn missing(of: &[u64], from: &[u64]) -> u64 {
-    of.iter().zip(from).map(|(of, from)| u64::from((of & !from).count_ones())).sum()
+impl Reached {
+    fn add(&mut self, other: &Self) {
+        for (&word, bits) in &other.branches {
+            *self.branches.entry(word).or_default() |= bits;
+        }
+        self.returns.extend(&other.returns);
+        self.players.extend(other.players.iter().cloned());
+    }
+
+    /// What `self` has and `other` has not.
+    fn without(&self, other: &Self) -> Self {
+        let bits = |word| !other.branches.get(word).copied().unwrap_or(0);
+        let branches = self.branches.iter().map(|(word, own)| (*word, own & bits(word)));
+        Self {
+            branches: branches.filter(|(_, bits)| *bits != 0).collect(),
+            returns: self.returns.difference(&other.returns).copied().collect(),
+            players: self.players.difference(&other.players).cloned().collect(),
+        }
+    }
+
+    fn branches(&self) -> u32 {
+        self.branches.values().map(|bits| bits.count_ones()).sum()
+    }
+
+    /// A return or an implementation more is worth a seed of its own, a branch is not.
+    fn weight(&self) -> u32 {
+        self.branches() + WORTH * (self.returns.len() + self.players.len()) as u32
+    }
+}
+
+/// What `case` reaches by the quick judge.
+fn reach(case: &Case) -> Result<Reached, Error> {
+    let mut scout = Scout::new(&case.pair, &Models, TARGET);
+    scout.set_edges(Edges::beside(&Edges::none()));
+    scout.play(case)?;
+    let edges = scout.set_edges(Edges::default());
+    let branches = edges.bits().iter().copied().enumerate().filter(|(_, bits)| *bits != 0).collect();
+    let tally = sisdiff::oracle::attempt(case, &case.pair, &Models, TARGET);
+    let trail = tally.map_or_else(|_| Vec::new(), |tally| tally.trail);
+    let releases = case.pair.iter().map(|name| Ok(name.parse::<ModelSpec>()?.info().name));
+    let releases = releases.collect::<Result<Vec<_>, Error>>()?;
+    let returns = trail.iter().enumerate().map(|(at, decision)| (releases[at % releases.len()], decision.exit));
+    Ok(Reached { branches, returns: returns.collect(), players: case.pair.iter().cloned().collect() })
 }
 
 fn grow(folder: &Path, cases: u64) -> Result<(), Error> {
-    let names: Vec<String> = groups().concat().into_iter().collect::<BTreeSet<_>>().into_iter().collect();
-    let mut scout = Scout::new(&names, &Models, OPTIONS);
     // What reached something new when it was played.
-    let (mut seen, mut candidates) = (Edges::none(), Vec::new());
+    let (mut seen, mut candidates) = (Reached::default(), Vec::new());
     for number in 0..cases {
         let mut bytes = fuzz_loop::dna(SEED, number);
         bytes.truncate(Case::dna_len(EVENTS_MAX));
-        let own = branches(&mut scout, &bytes)?;
-        if missing(&own, &seen) > 0 {
-            seen.iter_mut().zip(&own).for_each(|(seen, own)| *seen |= own);
+        let own = reach(&Input::from_bytes(&bytes).0)?;
+        if own.without(&seen).weight() > 0 {
+            seen.add(&own);
             candidates.push((bytes, own));
         }
     }
     // Of those the ones that bring most.
-    let (mut have, mut chosen) = (Edges::none(), Vec::new());
-    while let Some(at) = (0..candidates.len()).max_by_key(|&at| missing(&candidates[at].1, &have)) {
-        if missing(&candidates[at].1, &have) == 0 {
+    let (mut have, mut chosen) = (Reached::default(), Vec::new());
+    while let Some(at) = (0..candidates.len()).max_by_key(|&at| candidates[at].1.without(&have).weight()) {
+        let (bytes, own) = candidates.swap_remove(at);
+        let wanted = own.without(&have);
+        if wanted.weight() < WORTH {
             break;
         }
-        let (mut bytes, own) = candidates.swap_remove(at);
-        let wanted: Vec<u64> = own.iter().zip(&have).map(|(own, have)| own & !have).collect();
-        let mut events = Case::from_dna(&bytes).events.len();
-        while events > 1 {
-            let shorter = &bytes[..Case::dna_len(events - 1)];
-            if missing(&wanted, &branches(&mut scout, shorter)?) > 0 {
-                break;
-            }
-            events -= 1;
-            bytes.truncate(Case::dna_len(events));
-        }
-        have.iter_mut().zip(&branches(&mut scout, &bytes)?).for_each(|(have, own)| *have |= own);
+        let (bytes, own) = cut(bytes, own, &wanted)?;
+        have.add(&own);
         chosen.push(bytes);
     }
     println!(
-        "{cases} cases took {} branches; {} seeds take {}",
-        Edges::count(&seen),
+        "{cases} cases took {} branches and {} returns; {} seeds take {} and {}",
+        seen.branches(),
+        seen.returns.len(),
         chosen.len(),
-        Edges::count(&have)
+        have.branches(),
+        have.returns.len()
     );
     for old in files(folder)? {
         fs::remove_file(old)?;
@@ -158,4 +178,26 @@ fn grow(folder: &Path, cases: u64) -> Result<(), Error> {
         fs::write(folder.join(format!("case-{number:03}")), bytes)?;
     }
     Ok(())
+}
+
+/// `bytes` without the events at the end that what is `wanted` does not need; who plays stays.
+fn cut(bytes: Vec<u8>, reached: Reached, wanted: &Reached) -> Result<(Vec<u8>, Reached), Error> {
+    let Some(&gene) = bytes.last() else { return Ok((bytes, reached)) };
+    let shorter = |events: usize| {
+        let mut shorter = bytes[..Case::dna_len(events)].to_vec();
+        if let Some(last) = shorter.last_mut() {
+            *last = gene;
+        }
+        shorter
+    };
+    let (mut best, mut reached) = (bytes.clone(), reached);
+    for events in (1..Case::from_dna(&bytes).events.len()).rev() {
+        let candidate = shorter(events);
+        let own = reach(&Input::from_bytes(&candidate).0)?;
+        if wanted.without(&own).weight() > 0 {
+            break;
+        }
+        (best, reached) = (candidate, own);
+    }
+    Ok((best, reached))
 }

@@ -4,7 +4,7 @@
 use crate::fair::{Decision, Step, Walk};
 use crate::fuzz_loop;
 use crate::machine::State;
-use crate::oracle::{Finding, INVARIANTS, Maker, Options, Side, Tally, Trouble, attempt, spot};
+use crate::oracle::{Finding, INVARIANTS, Maker, Options, Side, Tally, Trouble, attempt, lineup, spot};
 use crate::report::layout::{HEADING, paint};
 use crate::report::picture::{LEGEND, picture};
 use crate::report::walks::{Line, first_difference, lines, side_by_side, stacked};
@@ -32,8 +32,7 @@ impl Repro {
     }
 }
 
-/// Plays `case` with the implementations in `names`; where that is empty, with those it names, or that a fuzz target would
-/// play it with.
+/// Plays `case` with the implementations in `names`; where that is empty, with those it names, or with all releases.
 ///
 /// # Errors
 /// [`Trouble`] other than a finding.
@@ -57,10 +56,10 @@ pub fn repro(
     Ok(Repro { case: Case { pair, note, ..case }, finding: Some(finding) })
 }
 
-/// The implementations asked for, else those that the case names, else those that a fuzz target plays it with.
+/// The implementations asked for, else those that the case names, else all releases.
 fn players(case: &Case, names: &[String]) -> Vec<String> {
     match (names, case.pair.as_slice()) {
-        ([], []) => fuzz_loop::family(case).iter().map(|&name| name.to_owned()).collect(),
+        ([], []) => lineup(0).to_vec(),
         ([], pair) => pair.to_vec(),
         (names, _) => names.to_vec(),
     }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Writes the seeds of the fuzz targets anew: `cargo run --manifest-path fuzz/Cargo.toml --example seeds`.
 //!
-//! `wakeup`: cases of a fixed seed, short and long; the files `return-…` beside them, which stay, were chosen so that every
-//! return of every release is taken (`cargo run --example corpus` prints which are). `trace_reader`: a small file of each shape that is written; the files
-//! `found-…` beside them are the smallest of its corpus (`-set_cover_merge=1`).
+//! `trace_reader`: a small file of each shape that is written; the files `found-…` beside them are the smallest of its
+//! corpus (`-set_cover_merge=1`). Those of `wakeup` are chosen by `cargo run --example corpus -- --grow CASES`.
 //! `text_reader` has files made by hand and by `trace-cmd report`, which stay as they are; those of `topology` are samples
 //! of tests/topologies and a small tar made by hand. The canary has none: it is caught from nothing.
 
@@ -11,7 +10,6 @@ use std::fs;
 use std::io::Cursor;
 use std::path::Path;
 
-use sisdiff::fuzz_loop;
 use sisdiff_fuzz::random::Random;
 use sisdiff_fuzz::{model, trace_mutator};
 use tracecmd_parse::write::{Shape, TraceWriter};
@@ -21,10 +19,6 @@ type Error = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Error> {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds");
-    fs::create_dir_all(seeds.join("wakeup"))?;
-    for number in 0..16 {
-        fs::write(seeds.join("wakeup").join(format!("case-{number:02}")), fuzz_loop::dna(1, number))?;
-    }
     let folder = seeds.join("trace_reader");
     fs::create_dir_all(&folder)?;
     let shapes = [

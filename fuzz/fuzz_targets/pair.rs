@@ -3,11 +3,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sisdiff::fuzz_loop::must_hold_as;
+use sisdiff::fuzz_loop::must_hold;
 use sisdiff::oracle::Models;
 use sisdiff::scenario::Case;
 
 fuzz_target!(|case: Case| {
     let names = std::env::var("SISDIFF_PAIR").unwrap_or_else(|_| "v5.11,v5.11+mel-v2".to_owned());
-    must_hold_as(&case, &names.split(',').collect::<Vec<_>>(), &Models);
+    let pair = names.split(',').map(str::to_owned).collect();
+    must_hold(&Case { pair, ..case }, &Models);
 });

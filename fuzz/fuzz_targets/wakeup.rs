@@ -3,8 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sisdiff::fuzz_loop::must_hold;
+use sisdiff::fuzz_loop::{Input, must_hold};
 use sisdiff::oracle::Models;
-use sisdiff::scenario::Case;
 
-fuzz_target!(|case: Case| must_hold(&case, &Models));
+fuzz_target!(|input: Input| must_hold(&input.0, &Models));

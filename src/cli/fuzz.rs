@@ -15,7 +15,7 @@ use crate::cli::progress::Bar;
 use crate::cli::replay::{DEFAULT_WIDTH, EXIT_FOUND};
 use crate::cli::sink::{self, Sink};
 use crate::cli::trees;
-use crate::fuzz_loop::{self, Found, Outcome, Plan};
+use crate::fuzz_loop::{self, Found, Input, Outcome, Plan};
 use crate::oracle::{Allowed, Key, Maker, Options};
 use crate::report::fuzz as report;
 use crate::report::gate_sarif;
@@ -170,7 +170,7 @@ pub fn repro(args: &ReproArgs) -> Result<ExitCode, Trouble> {
 
 fn read(path: &Path) -> Result<Case, Trouble> {
     let what = printable(&path.display().to_string());
-    Case::read(&bytes(path)?).map_err(|error| Trouble::Usage(format!("{what}: {error}")))
+    Input::read(&bytes(path)?).map(|input| input.0).map_err(|error| Trouble::Usage(format!("{what}: {error}")))
 }
 
 /// What is in a file, or comes on stdin.

@@ -90,7 +90,8 @@ pub struct ReproArgs {
     /// A case file, or the bytes that a fuzzer left; - is standard input.
     #[arg(value_name = "CASE", value_hint = ValueHint::FilePath)]
     pub case: PathBuf,
-    /// The implementations. Default: those that the case names, else those that the fuzz target plays it with.
+    /// The implementations. Default: those that the case names (for bytes, as the fuzz target plays them), else all
+    /// releases.
     #[arg(long, value_name = "SPEC,…", value_delimiter = ',', value_parser = parse_spec)]
     pub pair: Vec<Spec>,
     /// Make the case smaller as long as the same oracle fails in the same way.

@@ -6,6 +6,7 @@
 
 mod breed;
 mod sizes;
+mod target;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -15,12 +16,11 @@ use rayon::prelude::*;
 
 use crate::fair::Edges;
 use crate::fuzz_loop::worker::{Harvest, Worker};
-use crate::oracle::{
-    Allowed, Counts, FAMILIES, Finding, Key, Maker, Options, Scout, Tally, Trouble, attempt, relabelled, replayed,
-};
+use crate::oracle::{Allowed, Counts, Finding, Key, Maker, Options, Tally, Trouble, attempt, relabelled, replayed};
 use crate::scenario::Case;
 
 pub use sizes::Sizes;
+pub use target::{Input, TARGET, must_hold};
 
 /// Litters in a round: after each, what they reached is put together.
 const ROUND: u64 = 32;
@@ -101,44 +101,6 @@ pub fn check<S: AsRef<str>>(case: &Case, names: &[S], maker: &dyn Maker, options
     relabelled(case, &tally, names, maker, options)?;
     replayed(case, &tally, names, maker, options)?;
     Ok(tally)
-}
-
-/// The family of implementations that fuzz targets play a case with: by a rule of the case alone.
-pub fn family(case: &Case) -> &'static [&'static str] {
-    FAMILIES[case.events.len() % FAMILIES.len()]
-}
-
-/// For fuzz targets, which tell by a panic: every oracle on one case with one of the [`FAMILIES`], known bugs and what
-/// the project's allow file names left aside.
-///
-/// # Panics
-/// With the finding and the case as a file.
-pub fn must_hold(case: &Case, maker: &dyn Maker) {
-    must_hold_as(case, family(case), maker);
-}
-
-/// The same with the implementations in `names`.
-///
-/// # Panics
-/// With the finding and the case as a file.
-pub fn must_hold_as(case: &Case, names: &[&str], maker: &dyn Maker) {
-    let options = Options { allow_known: true, ..Options::default() };
-    let pair: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-    // The quick judge first. The others by a rule of the case alone, so that a case found so is found again.
-    let result =
-        Scout::new(&pair, maker, options).play(case).and_then(|(findings, _)| match findings.into_iter().next() {
-            Some(finding) => Err(Trouble::Finding(Box::new(finding))),
-            None => match case.decisions() % 16 {
-                0 => check(case, names, maker, options).map(drop),
-                n if n % 4 == 0 => attempt(case, names, maker, options).map(drop),
-                _ => Ok(()),
-            },
-        });
-    match result {
-        Err(Trouble::Finding(finding)) if Allowed::of_the_project().entry(&finding).is_some() => {}
-        Err(trouble) => panic!("{trouble}\n\n{}", Case { pair, ..case.clone() }.write()),
-        Ok(()) => {}
-    }
 }
 
 /// Fuzzes as planned. `progress` is told what happened so far, after each round.

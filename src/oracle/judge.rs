@@ -7,6 +7,7 @@ use crate::fair::model::Model;
 use crate::fair::{Brief, Decision, Exit, Hidden, Implementation, Step, Walk};
 use crate::machine::State;
 use crate::oracle::quiet::{Panic, quietly};
+use crate::oracle::tried::tried;
 use crate::oracle::{Finding, TWINS, Trial, Twin, effects, explained, invariants_of};
 use crate::scenario::{Case, CaseError, Played, Player, Settings, World};
 use crate::spec::{ModelSpec, SpecError};
@@ -290,6 +291,10 @@ impl Judge {
         let before = side.implementation.hidden().filter(|_| small).cloned();
         let peeked = side.implementation.peek(state, wakeup, None);
         let peek_left_a_trace = before.as_ref().is_some_and(|before| side.implementation.hidden() != Some(before));
+        let found_by_trying = match &before {
+            Some(_) => tried(&mut *side.implementation, state, wakeup).err(),
+            None => None,
+        };
         let decision = side.implementation.select_task_rq(state, wakeup, Some(walk));
         let (name, spec) = (side.name.as_str(), side.spec.as_ref());
         let brief = Brief::of(walk);
@@ -304,6 +309,9 @@ impl Judge {
         if peek_left_a_trace {
             let text = "peek() changed hidden state".to_owned();
             return Err(placed(Finding::of("determinism", &trial, "a look that leaves a trace", text), event));
+        }
+        if let Some(finding) = found_by_trying {
+            return Err(placed(*finding, event));
         }
         if let (Some(before), Some(after)) = (&before, side.implementation.hidden()) {
             effects(&trial, before, after).map_err(|finding| placed(*finding, event))?;

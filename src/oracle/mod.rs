@@ -20,6 +20,7 @@
 //! | `schedstat` | invariant | ttwu_move_affine is counted where this_cpu was chosen (only where asked for) |
 //! | `faults` | invariant | no run queue beyond nr_cpu_ids |
 //! | `determinism` | invariant | asked again, with and without a record of the walk: the same answer |
+//! | `tried` | invariant | what a recording leaves open, tried at once and one by one, comes to the same |
 //! | `twins` | differential | two implementations that a listed reason makes equal are equal |
 //! | `explained` | differential | where two releases differ, a change on the list between them can matter |
 //! | `relabel` | metamorphic | numbers of CPUs spread with their order kept change nothing but the numbers |
@@ -35,11 +36,13 @@ pub mod explained;
 mod invariants;
 mod judge;
 mod known;
+mod lineups;
 mod meta;
 mod quiet;
 mod scout;
 #[cfg(feature = "tree")]
 mod trees;
+mod tried;
 mod twins;
 
 use std::fmt;
@@ -56,6 +59,7 @@ pub use invariants::{INVARIANTS, invariants_of};
 use judge::panicked;
 pub use judge::{Maker, Models, Options, Side, Tally, Trouble, attempt, try_case};
 pub use known::{KNOWN, KnownBug, Seen};
+pub use lineups::{LINEUPS, lineup};
 pub use meta::{relabelled, replayed};
 pub use scout::{Counts, Scout, spot};
 #[cfg(feature = "tree")]

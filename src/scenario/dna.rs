@@ -147,9 +147,14 @@ impl Case {
     /// As [`Case::parse`], where the file is text.
     pub fn read(bytes: &[u8]) -> std::result::Result<Self, CaseError> {
         match std::str::from_utf8(bytes) {
-            Ok(text) if text.contains("version") => Self::parse(text),
+            Ok(text) if Self::is_text(bytes) => Self::parse(text),
             _ => Ok(Self::from_dna(bytes)),
         }
+    }
+
+    /// Whether `bytes` are meant as a case file.
+    pub fn is_text(bytes: &[u8]) -> bool {
+        std::str::from_utf8(bytes).is_ok_and(|text| text.contains("version"))
     }
 
     /// The case that `bytes` stand for, on the same machine as the last one where that has the same genes.
