@@ -99,7 +99,7 @@ fn machine(dna: &Dna, gene: &mut Gene<'_>) -> Result<Shape> {
     let cluster = gene.pick(&[0, 0, 0, 0, 2, 4])?;
     let order = gene.below(3)?;
     let skip_after = gene.pick(&[0, 0, 0, 0, 0, 0, 3, 2])?;
-    let asym = if smt == 1 { gene.pick(&[0, 0, 0, 0, 1, 2, 3])? } else { gene.byte().map(|_| 0)? };
+    let asym = asymmetry(gene.byte()?, smt);
     let offline = gene.odds(30)?;
     let isolated = gene.odds(50)?;
     let near = gene.byte()?;
@@ -140,6 +140,18 @@ fn machine(dna: &Dna, gene: &mut Gene<'_>) -> Result<Shape> {
     }
     Ok(shape)
 }
+
+/// Which capacities there are, 0: one for all. Machines have threads or small cores, seldom both.
+fn asymmetry(gene: u8, smt: usize) -> u8 {
+    match smt {
+        1 => [0, 0, 0, 0, 1, 2, 3][usize::from(gene % 7)],
+        _ if gene >= BOTH => 1 + gene % 3,
+        _ => 0,
+    }
+}
+
+/// Genes from here on make cores with threads of different capacities.
+const BOTH: u8 = 232;
 
 /// How nodes are linked and the distance for each link; `None`: all alike, or in near groups. The third link of the
 /// longer steps is beyond RECLAIM_DISTANCE, or the second.
