@@ -114,7 +114,7 @@ pub static KNOWN: [KnownBug; 21] = [
         before: "v5.11",
         after: "v5.11+kthread-fits",
         file: case!("014ba44e8184"),
-        cases: 297,
+        cases: 278,
     },
     KnownBug {
         fix: "b4c9c9f15649",
@@ -202,7 +202,7 @@ pub static KNOWN: [KnownBug; 21] = [
         before: "v5.11",
         after: "v5.11+fix-group-span",
         file: case!("585b6d2723dc"),
-        cases: 7348,
+        cases: 5850,
     },
     KnownBug {
         fix: "6c8116c914b6",
