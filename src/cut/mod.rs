@@ -7,6 +7,7 @@
 pub mod disguise;
 pub mod kinds;
 pub mod machine;
+mod names;
 pub mod rewrite;
 pub mod run;
 mod spool;
@@ -14,6 +15,7 @@ mod spool;
 use tracecmd_parse::write::WriteError;
 
 use crate::cpumask::Cpumask;
+use crate::info::CUT_MARK;
 use crate::topology::LoadError;
 
 pub use run::cut;
@@ -76,6 +78,26 @@ pub struct Done {
     pub replaced: Option<(u64, u64)>,
     /// Parts of the recording that are cut or damaged.
     pub gaps: Vec<String>,
+    /// Lines of a text that could not be read, so are not in the cut, and the number of the first.
+    pub unreadable_lines: Option<(u64, u64)>,
+}
+
+impl Selection {
+    /// Flags by which kinds of events are left out, as one gives them; empty: none are.
+    pub fn leaves_out(&self) -> String {
+        let flags =
+            [(self.sched_only, "--sched-only"), (self.no_probes, "--no-probes"), (self.anonymize, "--anonymize")];
+        let flags: Vec<&str> = flags.iter().filter(|(given, _)| *given).map(|(_, flag)| *flag).collect();
+        flags.join(" ")
+    }
+
+    /// The version text of what is cut from a file with the version text `of`.
+    fn version_text(&self, of: Option<&str>) -> String {
+        let flags = self.leaves_out();
+        let flags = if flags.is_empty() { flags } else { format!(" ({flags})") };
+        let before = of.map(|of| format!("{of}; ")).unwrap_or_default();
+        format!("{before}{CUT_MARK} {}{flags}", env!("CARGO_PKG_VERSION"))
+    }
 }
 
 /// Why nothing was cut.

@@ -10,6 +10,7 @@ use tracecmd_parse::{AnyTrace, Compression, Endian, Error, Item, RawEvent, Selec
 
 use crate::cut::disguise::Disguise;
 use crate::cut::kinds::{Kind, table};
+use crate::cut::names::TaskNames;
 use crate::cut::rewrite::rewrite;
 use crate::cut::spool::Spool;
 use crate::cut::{CutError, Done, Selection, Window};
@@ -62,10 +63,12 @@ fn cut_named<W: Write + Seek>(
     let reader = any.reader();
     let names = buffers(reader, selection)?;
     let mut sources = Vec::new();
+    let mut comms = TaskNames::new(reader.formats());
+    let mut done = Done::default();
     for name in &names {
         sources.push(match &any {
             AnyTrace::Dat(trace) => Events::Dat(trace),
-            AnyTrace::Text(_) | AnyTrace::Library(_) => Events::Text(spooled(reader, name)?),
+            AnyTrace::Text(_) | AnyTrace::Library(_) => Events::Text(spooled(reader, name, &mut comms, &mut done)?),
         });
     }
     let first_ns = first(&names, &sources)?;
@@ -77,7 +80,7 @@ fn cut_named<W: Write + Seek>(
     };
     let kinds = table(reader.formats(), selection, shape.endian);
     let mut disguise = Disguise::default();
-    let mut head = head(&any, selection, &kinds, &mut disguise)?;
+    let mut head = head(&any, comms, selection, &kinds, &mut disguise)?;
     let highest = sources.iter().filter_map(|from| match from {
         Events::Text(spool) => spool.cpus().last().map(|cpu| cpu + 1),
         Events::Dat(_) => None,
@@ -91,12 +94,7 @@ fn cut_named<W: Write + Seek>(
     };
     let failed = |error: WriteError| CutError::Write { file: to_name.to_owned(), error };
     let writer = TraceWriter::new(to, &shape, &head, &out_names[1..]).map_err(failed)?;
-    let done = Done {
-        buffers: names.clone(),
-        version: shape.version,
-        compression: shape.compression.name(),
-        ..Done::default()
-    };
+    let done = Done { buffers: names.clone(), version: shape.version, compression: shape.compression.name(), ..done };
     let window = window(first_ns.unwrap_or(0));
     let endian = shape.endian;
     let mut cutter =
@@ -130,12 +128,17 @@ fn buffers(reader: &dyn TraceReader, selection: &Selection) -> Result<Vec<String
     Ok(std::iter::once(String::new()).chain(others).collect())
 }
 
-fn spooled(trace: &dyn TraceReader, name: &str) -> Result<Spool, CutError> {
+fn spooled(trace: &dyn TraceReader, name: &str, comms: &mut TaskNames, done: &mut Done) -> Result<Spool, CutError> {
     let mut spool = Spool::new()?;
     let mut cursor = trace.cursor(&Select::buffer(name))?;
     while let Some(item) = cursor.next()? {
+        if let Item::Event(raw) = &item {
+            comms.event(raw);
+        }
         spool.push(&item)?;
     }
+    // A line belongs to no buffer if it cannot be read: every walk tells of the same ones.
+    done.unreadable_lines = done.unreadable_lines.or(cursor.summary().unreadable_lines);
     Ok(spool)
 }
 
@@ -174,6 +177,7 @@ fn cpus(reader: &dyn TraceReader, name: &str, from: &Events<'_>, all: u32) -> Ve
 
 fn head(
     any: &AnyTrace,
+    comms: TaskNames,
     selection: &Selection,
     kinds: &[Option<Kind>],
     disguise: &mut Disguise,
@@ -181,6 +185,9 @@ fn head(
     let reader = any.reader();
     let mut head = Head::of(reader);
     let meta = reader.meta();
+    if matches!(any, AnyTrace::Text(_)) {
+        head.comms = comms.into_names();
+    }
     if meta.tsc_to_ns.is_some() {
         // The times that are written are nanoseconds already.
         head.clock = Some("tsc2nsec".to_owned());
@@ -210,10 +217,11 @@ fn head(
             format!("Linux host {release} {machine}")
         });
         head.tracecmd_version =
-            meta.tracecmd_version.as_deref().and_then(|text| text.split(' ').next()).map(str::to_owned);
+            meta.tracecmd_version.as_deref().and_then(|text| text.split([' ', ';']).next()).map(str::to_owned);
         head.trace_id = None;
         head.proc_maps.clear();
     }
+    head.tracecmd_version = Some(selection.version_text(head.tracecmd_version.as_deref()));
     Ok(head)
 }
 

@@ -67,6 +67,8 @@ pub struct Facts<'a> {
     pub has_micros: bool,
     /// Whether parts of the file are missing.
     pub is_cut: bool,
+    /// What the file says of the cut that it is, from [`crate::info::CUT_MARK`] on.
+    pub cut: Option<&'a str>,
 }
 
 impl Facts<'_> {
@@ -152,8 +154,17 @@ pub fn missing(facts: &Facts<'_>) -> Vec<Missing> {
     };
     for (event, weight, effect) in EVENTS {
         if !facts.has(event) {
-            add(weight, format!("no {event} recorded"), effect, AGAIN);
+            let what = if facts.cut.is_some() { "in this cut" } else { "recorded" };
+            add(weight, format!("no {event} {what}"), effect, AGAIN);
         }
+    }
+    if let Some(cut) = facts.cut {
+        add(
+            Weight::Better,
+            format!("what was left out: it is {cut}"),
+            "what is missing here may have been recorded",
+            "ask for the recording that it was cut from",
+        );
     }
     damage(facts, &mut add);
     context(facts, &mut add);

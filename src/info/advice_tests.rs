@@ -63,6 +63,7 @@ fn facts(case: &Case) -> Facts<'_> {
         has_context: true,
         has_micros: false,
         is_cut: false,
+        cut: None,
     }
 }
 

@@ -11,7 +11,7 @@ use tracecmd_parse::{AnyTrace, Compression, Endian, Error, Item, Meta, Select, T
 use crate::info::advice::{self, Facts};
 use crate::info::beside::{self, Beside};
 use crate::info::tally::{BufferInfo, Tally};
-use crate::info::{FormatInfo, Info, Recorded, probes};
+use crate::info::{CUT_MARK, FormatInfo, Info, Recorded, probes};
 use crate::replay::recording::ReaderKind;
 use crate::spec::model_of;
 use crate::topology::TopologySource;
@@ -151,6 +151,7 @@ fn assemble(
         has_context: !decoder.lacks().contains(&Lack::Context),
         has_micros: meta.notes.iter().any(|note| note.contains("6 decimals")),
         is_cut: !walked.gaps.is_empty(),
+        cut: cut_mark(meta.tracecmd_version.as_deref()),
     };
     Info {
         file: path.display().to_string(),
@@ -167,6 +168,11 @@ fn assemble(
         about,
         buffers: walked.buffers,
     }
+}
+
+/// What a version text says of a cut; of several the last.
+fn cut_mark(version: Option<&str>) -> Option<&str> {
+    version.and_then(|text| text.rfind(CUT_MARK).map(|at| &text[at..]))
 }
 
 fn recorded(meta: &Meta, beside: &Beside) -> Recorded {

@@ -31,7 +31,7 @@ pub enum ReplayError {
     #[error(
         "{file}: no {missing} among its {events} events (most: {found}); record with: trace-cmd record -e sched_switch \
          -e sched_waking -e sched_wakeup -e sched_wakeup_new -e sched_migrate_task -e sched_process_fork \
-         -e sched_process_exec -e sched_process_exit"
+         -e sched_process_exec -e sched_process_exit; what this one has and lacks is shown by 'sisdiff info'"
     )]
     NotRecorded {
         /// The file.

@@ -33,6 +33,11 @@ pub fn text(from: &str, to: &str, bytes: u64, done: &Done, machine: Option<&str>
     if !parts.is_empty() {
         rows.push(("left out", parts.join(", ")));
     }
+    if let Some((lines, first)) = done.unreadable_lines {
+        let lines =
+            counted(lines, "line that is no event that can be read", "lines that are no events that can be read");
+        rows.push(("left out", format!("{lines}, the first is line {}", count(first))));
+    }
     if done.losses > 0 {
         rows.push(("lost", format!("{} of lost events kept", counted(done.losses, "mark", "marks"))));
     }

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::info::advice::AGAIN;
-use crate::info::{BufferInfo, CpuInfo, Info, Missing, Weight};
+use crate::info::{BufferInfo, CUT_MARK, CpuInfo, Info, Missing, Weight};
 use crate::report::layout::{Align, BAD, HEADING, NOTABLE, columns, count, counted, indented, paint, section};
 use crate::report::shell::printable;
 use crate::units::seconds;
@@ -120,7 +120,10 @@ fn format(info: &Info) -> String {
     }
     parts.extend(format.packed.as_ref().map(|packed| format!("the file packed with {packed}")));
     parts.extend(format.bytes.map(|bytes| counted(bytes, "byte", "bytes")));
-    parts.extend(format.tracecmd.as_ref().map(|version| format!("written by trace-cmd {version}")));
+    parts.extend(format.tracecmd.as_ref().map(|version| match version.starts_with(CUT_MARK) {
+        true => version.clone(),
+        false => format!("written by trace-cmd {version}"),
+    }));
     parts.push(format!("reader {}", format.reader));
     parts.join(", ")
 }

@@ -41,6 +41,9 @@ pub struct Summary {
     pub gaps: Vec<Gap>,
     /// Gaps found while reading that are not in `gaps`.
     pub more_gaps: u64,
+    /// Lines of a text that should be events and could not be read, and the first one's number, from 1. The first of them
+    /// are in `gaps`, too.
+    pub unreadable_lines: Option<(u64, u64)>,
 }
 
 /// Events in the order (time, CPU, position in the CPU's buffer).

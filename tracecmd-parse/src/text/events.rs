@@ -189,6 +189,8 @@ impl TextCursor {
 
     fn malformed(&mut self, number: u64, offset: u64, why: &str) {
         self.summary.malformed += 1;
+        let first = self.summary.common.unreadable_lines.map_or(number, |(_, first)| first);
+        self.summary.common.unreadable_lines = Some((self.summary.malformed, first));
         if self.summary.malformed > NAMED_MAX {
             return;
         }

@@ -33,6 +33,7 @@ mod fields;
 mod form;
 mod head;
 mod irq;
+mod kernel;
 mod lines;
 mod scan;
 mod synth;

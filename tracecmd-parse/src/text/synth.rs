@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Formats for a text, and its events in them: what reads a trace.dat reads a text, too.
 //!
-//! A text has no formats. They are made from the first lines and from what is known of the scheduler's events: numbers
-//! as fields of 8 bytes, everything else as text behind a `__data_loc`. `common_flags` has no bytes if the text has no
+//! A text has no formats. They are made from the first lines and from what is known of the scheduler's events: those have
+//! the fields that the kernel gives them ([`super::kernel`]); of others numbers are fields of 8 bytes, everything else is
+//! text behind a `__data_loc`. `common_flags` has no bytes if the text has no
 //! irq-info column, so that reading it gives nothing rather than a guess.
 
 use std::collections::BTreeMap;
@@ -15,8 +16,9 @@ use crate::format::{EventFormat, Field, FieldKind, Formats};
 
 use super::event::TextEvent;
 use super::events::{TextCursor, TextItem};
+use super::kernel::{self, Type};
 use super::scan::integer;
-use super::template::{self, Kind};
+use super::template;
 
 /// The id of events without a format of their own: unnamed, or not seen in the first lines.
 const OTHER: u16 = u16::MAX;
@@ -25,10 +27,6 @@ const NAMES_MAX: usize = 4096;
 const FIELDS_MAX: usize = 64;
 /// Bytes of the common fields.
 const COMMON: u32 = 8;
-/// What the values of [`TextEvent`]'s prev_state mean, as a print format tells it.
-const SWITCH_PRINT: &str = "\"prev_state=%s%s\", REC->prev_state & 0xff ? __print_flags(REC->prev_state & 0xff, \"|\", \
-     { 0x01, \"S\" }, { 0x02, \"D\" }, { 0x04, \"T\" }, { 0x08, \"t\" }, { 0x10, \"X\" }, { 0x20, \"Z\" }, \
-     { 0x40, \"P\" }, { 0x80, \"I\" }) : \"R\", REC->prev_state & 0x100 ? \"+\" : \"\"";
 
 /// One event's fields, as far as they were seen.
 #[derive(Debug, Clone, Default)]
@@ -77,14 +75,11 @@ impl Survey {
         let mut formats = Formats::new(Endian::Little);
         let mut id = 0;
         for (name, templates) in template::TEMPLATES {
-            let mut fields: Vec<(String, bool)> = Vec::new();
-            for key in templates[0].iter().filter(|key| !key.optional) {
-                fields.push((key.name.to_string(), matches!(key.kind, Kind::Int | Kind::State)));
-            }
+            let mut fields: Vec<(String, Type)> = kernel::fields(templates[0]);
             if let Some(shape) = self.shapes.get(*name) {
                 for (name, numbers) in shape.stable() {
                     if !fields.iter().any(|(known, _)| known == name) {
-                        fields.push((name.to_string(), numbers));
+                        fields.push((name.to_string(), Type::of(numbers)));
                     }
                 }
             }
@@ -92,7 +87,7 @@ impl Survey {
             formats.add_format(self.format(id, "sched", name, &fields));
         }
         for (name, shape) in self.shapes.iter().filter(|(name, _)| template::of(name).is_none()) {
-            let fields: Vec<_> = shape.stable().map(|(name, numbers)| (name.to_string(), numbers)).collect();
+            let fields: Vec<_> = shape.stable().map(|(name, numbers)| (name.to_string(), Type::of(numbers))).collect();
             id += 1;
             formats.add_format(self.format(id, shape.system.as_deref().unwrap_or(system(name)), name, &fields));
         }
@@ -100,7 +95,7 @@ impl Survey {
         formats
     }
 
-    fn format(&self, id: u16, system: &str, name: &str, fields: &[(String, bool)]) -> EventFormat {
+    fn format(&self, id: u16, system: &str, name: &str, fields: &[(String, Type)]) -> EventFormat {
         let field = |name: &str, type_text: &str, offset, size, signed, kind| Field {
             name: name.into(),
             type_text: type_text.into(),
@@ -117,21 +112,17 @@ impl Survey {
             field("common_pid", "int", 4, 4, true, FieldKind::Scalar),
         ];
         let mut offset = COMMON;
-        for (name, number) in fields {
-            let (type_text, size, kind) = match number {
-                true => ("s64", 8, FieldKind::Scalar),
-                false => ("__data_loc char[]", 4, FieldKind::DataLoc),
-            };
-            all.push(field(name, type_text, offset, size, *number, kind));
-            offset += size;
+        for (name, kind) in fields {
+            offset = offset.next_multiple_of(kind.align());
+            all.push(field(name, kind.text(), offset, kind.size(), kind.is_signed(), kind.field()));
+            offset += kind.size();
         }
-        let print_fmt = if name == "sched_switch" { SWITCH_PRINT } else { "" };
         EventFormat {
             id,
             system: system.into(),
             name: name.into(),
             fields: all,
-            print_fmt: print_fmt.into(),
+            print_fmt: kernel::print_fmt(name, fields),
             endian: Endian::Little,
         }
     }
@@ -225,8 +216,8 @@ fn head(id: u16, event: &TextEvent<'_>, out: &mut Vec<u8>) {
 fn write(format: &EventFormat, event: &TextEvent<'_>, out: &mut Vec<u8>) -> bool {
     head(format.id, event, out);
     let fields = &format.fields[4..];
-    let size: u32 = fields.iter().map(|field| field.size).sum();
-    out.resize((COMMON + size) as usize, 0);
+    let size = fields.last().map_or(COMMON, |field| field.offset + field.size);
+    out.resize(size as usize, 0);
     for field in fields {
         let at = field.offset as usize;
         let Some(value) = event.fields.get(&field.name) else {
@@ -240,16 +231,26 @@ fn write(format: &EventFormat, event: &TextEvent<'_>, out: &mut Vec<u8>) -> bool
             let Some(number) = number else {
                 return false;
             };
-            out[at..at + 8].copy_from_slice(&number.to_le_bytes());
+            match (field.size, i32::try_from(number)) {
+                (4, Ok(number)) => out[at..at + 4].copy_from_slice(&number.to_le_bytes()),
+                (4, Err(_)) => return false,
+                _ => out[at..at + 8].copy_from_slice(&number.to_le_bytes()),
+            }
             continue;
         }
-        // Offset in the low half, length in the high half.
-        let (Ok(from), Ok(len)) = (u16::try_from(out.len()), u16::try_from(value.len())) else {
+        if let FieldKind::Array { .. } = field.kind {
+            let len = value.len().min(field.size as usize);
+            out[at..at + len].copy_from_slice(&value[..len]);
+            continue;
+        }
+        // Offset in the low half, length (with a zero at the end) in the high half.
+        let (Ok(from), Ok(len)) = (u16::try_from(out.len()), u16::try_from(value.len() + 1)) else {
             return false;
         };
         let word = u32::from(len) << 16 | u32::from(from);
         out[at..at + 4].copy_from_slice(&word.to_le_bytes());
         out.extend_from_slice(value);
+        out.push(0);
     }
     true
 }
