@@ -89,6 +89,8 @@ pub struct Counted {
     pub summary: Summary,
     /// Parts of the file that are cut or damaged.
     gaps: Vec<String>,
+    /// Events that were earlier than the one before them on the same CPU.
+    backward: u64,
     /// Taken beside the walk.
     checksum: Option<std::io::Result<Checksum>>,
 }
@@ -352,6 +354,13 @@ impl Source {
                  though nothing marks it"
             ));
         }
+        if counted.backward > 0 {
+            let places =
+                if counted.backward == 1 { "1 event".to_owned() } else { format!("{} events", counted.backward) };
+            notes.push(format!(
+                "times go backward on a CPU at {places}: what lies between is computed from times that are not true"
+            ));
+        }
         if summary.malformed > 0 {
             notes.push(format!("{} events are cut off or impossible and were passed over", summary.malformed));
         }
@@ -381,7 +390,7 @@ fn read(
 ) -> Result<Counted, ReplayError> {
     let of = |error| named(path, error);
     let mut cursor = trace.cursor(select).map_err(of)?;
-    let mut counted = Counted { summary: Summary::new(trace.meta()), gaps: Vec::new(), checksum: None };
+    let mut counted = Counted { summary: Summary::new(trace.meta()), gaps: Vec::new(), backward: 0, checksum: None };
     let all = cursor.left();
     let mut event = Event::default();
     while let Some(item) = cursor.next().map_err(of)? {
@@ -393,7 +402,9 @@ fn read(
             take(Given::Progress(events, estimate(events, all, cursor.left())));
         }
     }
-    counted.gaps = cursor.summary().gaps.iter().map(ToString::to_string).collect();
+    let walked = cursor.summary();
+    counted.gaps = walked.gaps.iter().map(ToString::to_string).collect();
+    counted.backward = walked.out_of_order;
     take(Given::Progress(counted.summary.events, counted.summary.events));
     Ok(counted)
 }

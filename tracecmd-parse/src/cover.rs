@@ -4,7 +4,9 @@
 //! A size or a count that is too small leaves bytes behind that nobody reads, and nothing else tells. The data of CPUs
 //! begin at whole pages, so up to a page between two of them is no sign of that.
 
+use crate::error::Error;
 use crate::meta::Gap;
+use crate::source::Source;
 
 /// Bytes of that count.
 const COUNT: u64 = 4;
@@ -28,6 +30,28 @@ pub(crate) fn holes(mut pieces: Vec<Piece>, from: u64, to: u64, page_size: u32, 
         covered = covered.max(end);
     }
     gaps
+}
+
+/// Bytes behind the end of a file that are looked at.
+const LOOK: usize = 64 << 10;
+/// What a trace.dat begins with.
+const MAGIC: &[u8] = b"\x17\x08\x44tracing";
+
+/// What lies behind `end`, where nothing is left that the file names. Zeroes are padding.
+pub(crate) fn behind(source: &Source, end: u64) -> Result<Option<Gap>, Error> {
+    let bytes = source.len().saturating_sub(end);
+    let mut first = vec![0; LOOK.min(usize::try_from(bytes).unwrap_or(LOOK))];
+    let n = source.read_at(end, &mut first)?;
+    if first[..n].iter().all(|&byte| byte == 0) {
+        return Ok(None);
+    }
+    let what = match first.starts_with(MAGIC) {
+        true => {
+            "another recording begins after the end of the last section: only the first is read; split the file here"
+        }
+        false => "these bytes after the end of the last section belong to nothing that the file names",
+    };
+    Ok(Some(Gap { buffer: None, cpu: None, offset: end, bytes: Some(bytes), what: what.to_string() }))
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Sections of version 7, and texts that stay in the file until asked for.
 
+use std::cell::Cell;
+
 use crate::bytes::{Endian, Walk};
 use crate::compress::Decompressor;
 use crate::error::Error;
@@ -30,11 +32,30 @@ pub(crate) struct Sections<'a> {
     source: &'a Source,
     endian: Endian,
     decompressor: Decompressor,
+    /// Where the last section that was asked for ends.
+    end: Cell<u64>,
 }
 
 impl<'a> Sections<'a> {
     pub(crate) fn new(source: &'a Source, meta: &Meta) -> Sections<'a> {
-        Sections { source, endian: meta.endian, decompressor: Decompressor::new(meta.compression) }
+        Sections { source, endian: meta.endian, decompressor: Decompressor::new(meta.compression), end: Cell::new(0) }
+    }
+
+    /// Where the last section ends: of those that were asked for, and of those that follow one another behind them.
+    pub(crate) fn end(&self) -> u64 {
+        /// More than the options that there are.
+        const IDS: u16 = 64;
+        loop {
+            let at = self.end.get();
+            let mut walk = Walk::file(self.source, at, self.source.len(), self.endian);
+            let next = walk.u16("section").ok().filter(|&id| id > 0 && id < IDS);
+            let follows = next.and_then(|id| self.header(at, id, "section").ok());
+            let fits = |section: &Section| section.data.saturating_add(section.size) <= self.source.len();
+            if !follows.is_some_and(|section| section.size > 0 && fits(&section)) {
+                self.end.set(at);
+                return at;
+            }
+        }
     }
 
     pub(crate) fn source(&self) -> &'a Source {
@@ -56,7 +77,9 @@ impl<'a> Sections<'a> {
         // A number into the strings sections: what the section is, for people.
         walk.skip(4, what)?;
         let size = walk.u64(what)?;
-        Ok(Section { compressed: flags & COMPRESSED != 0, data: walk.offset(), size })
+        let data = walk.offset();
+        self.end.set(self.end.get().max(data.saturating_add(size)));
+        Ok(Section { compressed: flags & COMPRESSED != 0, data, size })
     }
 
     /// The bytes of the section at `at`, decompressed, and where its data are.

@@ -77,7 +77,11 @@ pub(crate) fn read(source: &Source, initial: Initial) -> Result<(Meta, Formats),
     for data in meta.buffers.iter().flat_map(|buffer| &buffer.cpus) {
         pieces.push((data.offset, data.offset.saturating_add(data.size)));
     }
-    meta.gaps.extend(cover::holes(pieces, start, source.len(), meta.page_size, None));
+    for hole in cover::holes(pieces, start, source.len(), meta.page_size, None) {
+        let is_last = hole.bytes.is_some_and(|bytes| hole.offset + bytes == source.len());
+        let told = if is_last { cover::behind(source, hole.offset)? } else { None };
+        meta.gaps.push(told.unwrap_or(hole));
+    }
     let placed: Vec<Gap> = meta.buffers.iter().filter_map(|buffer| without_a_place(buffer, start)).collect();
     meta.gaps.extend(placed);
     option_check::check_cpus(&mut meta, None);

@@ -66,6 +66,7 @@ pub(crate) fn read(source: &Source, initial: Initial) -> Result<(Meta, Formats),
     if meta.buffers.is_empty() && text_only {
         return Err(options::latency_only());
     }
+    meta.gaps.extend(cover::behind(source, sections.end())?);
     option_check::check_cpus(&mut meta, told_cpus);
     Ok((meta, formats))
 }
