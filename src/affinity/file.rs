@@ -33,7 +33,7 @@ pub(super) fn parse(text: &str) -> Result<Rules, AffinityError> {
         AffinityError::Toml(error.to_string().trim_end().replace('\n', " ").replace("  ", " "))
     })?;
     keys(&file, "the file", FILE_KEYS)?;
-    let mut rules = Rules { groups: groups(&file)?, rules: Vec::new() };
+    let mut rules = Rules { groups: groups(&file)?, ..Rules::default() };
     let list = match file.get("rule") {
         None => &[][..],
         Some(Value::Array(list)) => list,

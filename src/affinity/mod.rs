@@ -7,9 +7,11 @@
 //! affinity resets soft affinity, children inherit both, and what the kernel would refuse with -EINVAL is refused here.
 
 mod file;
+mod index;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::OnceLock;
 
 use globset::GlobMatcher;
 
@@ -81,6 +83,8 @@ pub struct Rules {
     pub groups: Vec<Group>,
     /// Rules in the order of the file.
     pub rules: Vec<Rule>,
+    /// Made when they are first asked for.
+    index: OnceLock<index::Index>,
 }
 
 /// Number of groups that a file can have: membership is a set of bits.
@@ -179,7 +183,10 @@ impl Rules {
     /// The rules for a task of those groups, with their places.
     pub fn of(&self, pid: Pid, comm: &Comm, groups: u64) -> impl Iterator<Item = (usize, &Rule)> {
         let member = move |rule: &Rule| rule.group.is_none_or(|at| groups & (1 << at) != 0);
-        self.rules.iter().enumerate().filter(move |(_, rule)| member(rule) && rule.who.matches(pid, comm))
+        let comm = *comm;
+        let candidates = self.index.get_or_init(|| index::Index::new(&self.rules)).candidates(pid, &comm);
+        let rules = candidates.into_iter().map(|at| (at, &self.rules[at]));
+        rules.filter(move |(_, rule)| member(rule) && rule.who.matches(pid, &comm))
     }
 
     /// What the cpusets of those groups leave of all CPUs.

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::compare::{Class, Verdict, compare};
 use crate::fair::{Decision, Implementation, Step, Tried, Walk};
-use crate::machine::{Inputs, Notice, Provenance, RecordedWakeup, State};
+use crate::machine::{Inputs, Notice, Provenance, RecordedWakeup, State, TaskMask};
+use crate::replay::contradiction::Contradicted;
 use crate::replay::filter::Filter;
 use crate::replay::insight::Insight;
 use crate::replay::totals::{Column, CommCount, Comparison, InputUse, Role, Totals, keep_top};
@@ -61,6 +62,8 @@ pub struct Row {
     pub insensitive: Inputs,
     /// What the baseline and the patched implementations read, the insensitive inputs included.
     pub used: Used,
+    /// What of the wakee's affinity a side file states.
+    pub stated: Option<TaskMask>,
 }
 
 /// Inputs read, and how well they are known.
@@ -109,6 +112,7 @@ pub struct Driver<F> {
     explained: VecDeque<(Explained, bool)>,
     insight: Insight,
     fault: Option<String>,
+    contradicted: Contradicted,
     on_row: F,
 }
 
@@ -150,6 +154,7 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
             explained: VecDeque::new(),
             insight: Insight::default(),
             fault: None,
+            contradicted: Contradicted::default(),
             on_row,
         }
     }
@@ -242,7 +247,8 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
         }
         let choice = Choice::default();
         let affinity = Class::of(state.tasks[recorded.wakeup.p].known.of(Inputs::AFFINITY));
-        let row = Row { recorded: *recorded, choice, decisions, wrong, affinity, verdicts, insensitive, used };
+        let row =
+            Row { recorded: *recorded, choice, decisions, wrong, affinity, verdicts, insensitive, used, stated: None };
         let row = self.judge(state, row);
         if watched {
             self.watch.pop_front();
@@ -277,6 +283,8 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
         }
         row.wrong.clear();
         row.wrong.extend(row.decisions.iter().map(|decision| decision.is_outside(cpus_ptr)));
+        let task = &state.tasks[row.recorded.wakeup.p];
+        row.stated = task.known.stated.contains(Inputs::AFFINITY).then(|| task.cpus_ptr.clone());
         row
     }
 
@@ -296,7 +304,8 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
     /// Counts and hands out what is settled at the front, in the order of the trace.
     fn release(&mut self) {
         while self.pending.front().is_some_and(|held| held.settled) {
-            if let Some(Held { row, .. }) = self.pending.pop_front() {
+            if let Some(Held { mut row, .. }) = self.pending.pop_front() {
+                self.contradicted.weigh(&mut row);
                 self.count(&row);
                 (self.on_row)(&row, &self.contestants);
                 self.spare = Some(row);
@@ -370,6 +379,7 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
         Finished {
             totals: self.totals,
             facts: self.facts,
+            contradicted: self.contradicted,
             explained: self.explained.into_iter().map(|(explained, _)| explained).collect(),
         }
     }
@@ -382,6 +392,8 @@ pub struct Finished {
     pub totals: Totals,
     /// Facts about hidden state that the trace told; 0: everything ran free.
     pub facts: u64,
+    /// Statements that the recording contradicts.
+    pub contradicted: Contradicted,
     /// The watched wakeups that nobody has taken.
     pub explained: Vec<Explained>,
 }

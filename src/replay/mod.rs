@@ -4,6 +4,7 @@
 //! [`Driver`] is the pure middle: notices in, totals out, memory bounded. [`run`] is the edge: files, threads, progress.
 
 mod ahead;
+pub mod contradiction;
 pub mod driver;
 pub mod entrant;
 pub mod error;

@@ -259,6 +259,7 @@ fn one(
     if let Some(side) = &job.options.affinity {
         let using = stated::used(side, machine.stated())?;
         recording.notes.extend(stated::notes(&using));
+        recording.notes.extend(finished.contradicted.note(&using.file));
         setup.affinity = Some(using);
     }
     setup.facts = finished.facts;
