@@ -179,7 +179,12 @@ impl PageWalk {
             (0, Some(length)) if long(length).is_none() => "event length is out of range",
             (0, Some(_)) => "event reaches beyond the committed bytes",
             (TYPE_PADDING, _) if delta == 0 => {
-                // Nothing follows on this page.
+                // Nothing follows on this page: the kernel never commits an event behind a padding without a delta
+                // (`rb_null_event()`), not even a discarded one.
+                let behind = bytes.get(at as usize + 8..).unwrap_or(&[]);
+                if behind.iter().any(|&byte| byte != 0) {
+                    return Some(self.broken(at, "padding that ends a page, and events committed behind it"));
+                }
                 self.next = self.end;
                 return Some(self.finish(self.end));
             }
@@ -306,6 +311,18 @@ mod tests {
         let page = page(0, 16, &[event(0, 3), 9, 1, 2]);
         // 9 - 4 bytes, rounded up to 8.
         assert_eq!(steps(&page, &LITTLE), [Step::Event { ts: 3, at: 24, len: 8 }, Step::End]);
+    }
+
+    #[test]
+    fn behind_a_padding_without_a_delta_is_nothing() {
+        let quiet = page(5, 20, &[event(1, 3), 9, event(TYPE_PADDING, 0), 8, 0]);
+        assert_eq!(steps(&quiet, &LITTLE), [Step::Event { ts: 8, at: 20, len: 4 }, Step::End]);
+        let more = page(5, 24, &[event(1, 3), 9, event(TYPE_PADDING, 0), 4, event(1, 3), 9]);
+        let damaged = steps(&more, &LITTLE).pop();
+        assert!(matches!(damaged, Some(Step::Damaged { at: 24, .. })), "{damaged:?}");
+        // One with a delta is a discarded event.
+        let discarded = page(5, 24, &[event(1, 3), 9, event(TYPE_PADDING, 1), 4, event(1, 3), 9]);
+        assert_eq!(steps(&discarded, &LITTLE)[1], Step::Event { ts: 12, at: 36, len: 4 });
     }
 
     #[test]
