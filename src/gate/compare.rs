@@ -177,6 +177,7 @@ mod tests {
         sis.row("scanned", &[500, scanned]);
         Snapshot {
             head: Head { trace: "a.dat".to_owned(), pair: "p".to_owned(), ..Head::default() },
+            made_from: BTreeMap::new(),
             digests: [("placements.patched".to_owned(), format!("sha256:{}", digest.to_string().repeat(32)))].into(),
             tables: [(Part::Placements, placements), (Part::Sis, sis)].into(),
             differences: Some(vec![format!("#{same}")]),

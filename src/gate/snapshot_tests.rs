@@ -137,6 +137,7 @@ fn example() -> Snapshot {
     placements.row("decisions", &[1_266_000, 102]);
     placements.row("no_verdict.another_cpu_and_a_long_name", &[2, 0]);
     Snapshot {
+        made_from: MadeFrom::new(),
         head: Head {
             trace: text("traces/smt8/trace.dat"),
             sha256: text("f4fb"),
