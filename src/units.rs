@@ -79,12 +79,12 @@ impl TaskId {
 }
 
 /// Whether a character cannot be seen, or moves what is around it: control characters, those that turn the direction of
-/// text, other format characters and line separators. A report shows such ones escaped.
+/// text, other format characters, line separators and what is no character. A report shows such ones escaped.
 pub fn is_unseen(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// A task's name: `TASK_COMM_LEN` (16) bytes with a terminating zero, any bytes at all.

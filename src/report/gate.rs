@@ -116,12 +116,12 @@ pub fn name(check: &Check) -> String {
 fn specs(check: &Check, old: &[String; 2]) -> String {
     let rows: Vec<Vec<String>> = (["baseline", "patched"].iter().zip(old).zip(&check.specs))
         .filter(|((_, old), new)| old != new)
-        .map(|((side, old), new)| vec![(*side).to_owned(), format!("was {old}, is {new}")])
+        .map(|((side, old), new)| vec![(*side).to_owned(), printable(&format!("was {old}, is {new}"))])
         .collect();
     columns(2, &[Align::Left, Align::Wrap], &rows)
 }
 
-/// Two texts as a unified diff, with its colours.
+/// Two texts as a unified diff, with its colours. A snapshot may hold anything that a merge left there.
 pub fn diff(old: &str, new: &str) -> String {
     use similar::{Algorithm, DiffTag, capture_diff_slices, group_diff_ops};
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
@@ -132,11 +132,13 @@ pub fn diff(old: &str, new: &str) -> String {
         out += &format!("{}\n", paint(FAINT, &format!("@@ lines {from} to {to} @@")));
         for op in &group {
             if op.tag() == DiffTag::Equal {
-                old[op.old_range()].iter().for_each(|line| out += &format!(" {line}\n"));
+                old[op.old_range()].iter().for_each(|line| out += &format!(" {}\n", printable(line)));
                 continue;
             }
             let mut lines = |style, sign, lines: &[&str]| {
-                lines.iter().for_each(|line| out += &format!("{}\n", paint(style, &format!("{sign}{line}"))));
+                lines
+                    .iter()
+                    .for_each(|line| out += &format!("{}\n", paint(style, &format!("{sign}{}", printable(line)))));
             };
             lines(REMOVED, '-', &old[op.old_range()]);
             lines(ADDED, '+', &new[op.new_range()]);
@@ -194,8 +196,8 @@ pub fn violation(one: &crate::gate::Violation) -> String {
     let first = one.example.map(|number| format!("; the first is #{number}")).unwrap_or_default();
     let known = if one.is_known { "; the snapshot knows" } else { "" };
     let spec = match one.role {
-        crate::replay::Role::Recorded => format!("{} (recorded kernel)", one.spec),
-        _ => one.spec.clone(),
+        crate::replay::Role::Recorded => format!("{} (recorded kernel)", printable(&one.spec)),
+        _ => printable(&one.spec),
     };
     match one.oracle {
         Oracle::Affinity => {

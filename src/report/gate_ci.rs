@@ -2,13 +2,18 @@
 //! A checked gate where people of a CI look: GitHub's annotations, and a summary in Markdown.
 
 use crate::gate::result::Verdict;
-use crate::gate::{Check, Gate, Status};
+use crate::gate::{Check, Gate, Status, Trouble};
 use crate::report::gate::{diff, moved, name, replay_command, summary, title, violation};
+use crate::report::shell::printable;
 
 /// Changes that an annotation lists.
 const ANNOTATED: usize = 12;
-/// Diffs that a summary shows: GitHub takes a megabyte.
+/// Diffs that a summary shows.
 const SHOWN: usize = 40;
+/// Rows of its table and of its lists.
+const ROWS: usize = 300;
+/// Bytes after which it shows no more of either: GitHub takes a megabyte, or nothing.
+const LENGTH_MAX: usize = 900_000;
 
 /// Annotations in the syntax of GitHub's workflow commands, and a plain last line.
 pub fn github(gate: &Gate) -> String {
@@ -43,7 +48,8 @@ pub fn github(gate: &Gate) -> String {
         let message = format!("allow {}: nothing to allow ({}); take it out", at + 1, gate.rules.allow[at].reason);
         say("warning", &gate.config, 1, "sisdiff gate: idle entry", &message);
     }
-    out + &format!("{}: {}\n", title(gate), summary(gate))
+    // An older syntax has its commands anywhere in a line.
+    out + &format!("{}: {}\n", title(gate), summary(gate)).replace("##[", "## [")
 }
 
 fn changed(check: &Check) -> String {
@@ -66,14 +72,19 @@ fn first_line(check: &Check) -> usize {
     (same + 1).min(old.lines().count().max(1))
 }
 
-/// The text of a workflow command.
+/// The text of a workflow command; people read it.
 fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    let lines: Vec<String> = text.split('\n').map(printable).collect();
+    escaped_data(&lines.join("\n"))
 }
 
-/// The value of a property of one.
+/// The value of a property of one, as it is: a file is found by it.
 fn property(text: &str) -> String {
-    data(text).replace(':', "%3A").replace(',', "%2C")
+    escaped_data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+fn escaped_data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
 /// A summary for a job's page.
@@ -87,23 +98,37 @@ pub fn markdown(gate: &Gate) -> String {
     let told: Vec<&Check> = gate.checks.iter().filter(|check| is_told(check)).collect();
     if !told.is_empty() {
         out += "\n| recording | pair | | what |\n|---|---|---|---|\n";
-        told.iter().for_each(|check| out += &row(check));
+        some(&mut out, &told, ROWS, |check| row(check));
     }
-    let troubles: Vec<String> =
-        gate.all_troubles().map(|trouble| format!("* {}\n", escaped(&trouble.to_string()))).collect();
+    let troubles: Vec<&Trouble> = gate.all_troubles().collect();
     if !troubles.is_empty() {
-        out += &format!("\n### Trouble\n\n{}", troubles.concat());
+        out += "\n### Trouble\n\n";
+        some(&mut out, &troubles, ROWS, |trouble| format!("* {}\n", escaped(&trouble.to_string())));
     }
     let excused: Vec<String> = gate.checks.iter().flat_map(|check| excuses(gate, check)).collect();
     if !excused.is_empty() {
-        out += &format!("\n### Allowed\n\n{}", excused.concat());
+        out += "\n### Allowed\n\n";
+        some(&mut out, &excused, ROWS, Clone::clone);
     }
     let changed: Vec<&Check> = gate.checks.iter().filter(|check| check.status == Status::Changed).collect();
-    changed.iter().take(SHOWN).for_each(|check| out += &details(check));
-    if changed.len() > SHOWN {
-        out += &format!("\nand {} more\n", changed.len() - SHOWN);
-    }
+    some(&mut out, &changed, SHOWN, |check| details(check));
     out
+}
+
+/// The first of `parts`, as many as may be and as fit, and how many more there are.
+fn some<T>(out: &mut String, parts: &[T], most: usize, text: impl Fn(&T) -> String) {
+    let mut shown = 0;
+    for part in parts.iter().take(most) {
+        let part = text(part);
+        if out.len() + part.len() > LENGTH_MAX {
+            break;
+        }
+        *out += &part;
+        shown += 1;
+    }
+    if shown < parts.len() {
+        *out += &format!("\nand {} more\n", parts.len() - shown);
+    }
 }
 
 fn is_told(check: &Check) -> bool {
@@ -154,16 +179,31 @@ fn html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// A text that Markdown shows as it is, on one line.
+/// A text that Markdown shows as it is, on one line: no links, no formulas, and nobody is mentioned.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in printable(text).chars() {
         match c {
-            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '~' | '&' => {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '~' | '&' | '$' => {
                 out.push('\\');
                 out.push(c);
             }
-            c if c.is_control() => out.push(' '),
+            // Addresses are links without any brackets, where nothing stands between.
+            ':' | '.' if ["http", "https", "ftp", "www"].iter().any(|word| out.ends_with(word)) => {
+                out.push('\\');
+                out.push(c);
+            }
+            // At the beginning of a line a list, a heading or a block.
+            '-' | '+' | '=' if out.is_empty() => {
+                out.push('\\');
+                out.push(c);
+            }
+            '.' | ')' if !out.is_empty() && out.bytes().all(|c| c.is_ascii_digit()) => {
+                out.push('\\');
+                out.push(c);
+            }
+            ' ' if out.is_empty() => out += "&#32;",
+            '@' => out += "@<!-- -->",
             c => out.push(c),
         }
     }

@@ -53,7 +53,7 @@ fn each_kind_of_trouble_is_an_annotation() {
     });
     let text = github(&gate);
     assert_eq!(text.lines().filter(|line| line.starts_with("::error ")).count(), 4, "{text}");
-    assert!(text.contains("::a%0D%0Ab\n") && text.contains("title=sisdiff gate%3A no recordings::"), "{text}");
+    assert!(text.contains("::a\\r%0Ab\n") && text.contains("title=sisdiff gate%3A no recordings::"), "{text}");
     assert!(text.contains("title=sisdiff gate%3A wrong placement::"), "{text}");
     gate.checks[0].violations[0].is_known = true;
     assert!(github(&gate).contains("::warning file="));

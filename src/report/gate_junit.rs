@@ -6,6 +6,7 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use crate::gate::{Check, Gate, Status};
 use crate::report::gate;
+use crate::report::shell::printable;
 
 /// The suite of what is about no recording.
 const OWN_SUITE: &str = "gate";
@@ -13,21 +14,21 @@ const OWN_SUITE: &str = "gate";
 /// The report.
 pub fn junit(gate: &Gate) -> String {
     let mut report = Report::new("sisdiff gate");
-    let mut suite: Option<TestSuite> = None;
+    let (mut suite, mut before): (Option<TestSuite>, Option<&String>) = (None, None);
     for check in &gate.checks {
-        if suite.as_ref().is_none_or(|suite| suite.name.as_str() != check.trace) {
+        if before.replace(&check.trace).is_none_or(|before| *before != check.trace) {
             suite.take().map(|suite| report.add_test_suite(suite));
         }
-        suite.get_or_insert_with(|| TestSuite::new(check.trace.as_str())).add_test_case(case(gate, check));
+        suite.get_or_insert_with(|| TestSuite::new(printable(&check.trace))).add_test_case(case(gate, check));
     }
     suite.map(|suite| report.add_test_suite(suite));
     if !gate.troubles.is_empty() {
         let mut own = TestSuite::new(OWN_SUITE);
         for trouble in &gate.troubles {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
-            status.set_message(trouble.to_string()).set_type(trouble.word());
+            status.set_message(printable(&trouble.to_string())).set_type(trouble.word());
             let mut case = TestCase::new(trouble.word(), status);
-            case.set_classname(gate.config.as_str());
+            case.set_classname(printable(&gate.config));
             own.add_test_case(case);
         }
         report.add_test_suite(own);
@@ -47,24 +48,24 @@ fn case(gate: &Gate, check: &Check) -> TestCase {
         }
         Status::Trouble(trouble) => {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
-            status.set_message(trouble.to_string()).set_type(trouble.word());
+            status.set_message(printable(&trouble.to_string())).set_type(trouble.word());
             status
         }
     };
-    let mut case = TestCase::new(check.pair.as_str(), status);
-    case.set_classname(check.trace.as_str());
+    let mut case = TestCase::new(printable(&check.pair), status);
+    case.set_classname(printable(&check.trace));
     let mut said: Vec<String> = vec![format!("{} -> {}", check.specs[0], check.specs[1])];
     said.extend(check.allowed().map(|(at, change)| {
         format!("allowed: {}: {}", gate::moved(change), gate.rules.allow.get(at).map_or("", |entry| &entry.reason))
     }));
     said.extend(wrong);
-    case.set_system_out(said.join("\n"));
+    case.set_system_out(said.iter().map(|line| printable(line)).collect::<Vec<_>>().join("\n"));
     case
 }
 
 fn failed(check: &Check, kind: &str, message: &str) -> TestCaseStatus {
     let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
     let diff = check.texts.as_ref().map(|[old, new]| gate::diff(old, new)).unwrap_or_default();
-    status.set_message(message).set_type(kind).set_description(diff);
+    status.set_message(printable(message)).set_type(kind).set_description(diff);
     status
 }
