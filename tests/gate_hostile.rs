@@ -176,8 +176,11 @@ fn junit_is_xml_and_names_are_whole() {
     });
 }
 
+/// Level, properties, message.
+type Annotation<'a> = (&'a str, Vec<(&'a str, String)>, String);
+
 /// A workflow command as the runner reads it: level, properties, message.
-fn command(line: &str) -> Option<(&str, Vec<(&str, String)>, String)> {
+fn command(line: &str) -> Option<Annotation<'_>> {
     let rest = line.trim_start().strip_prefix("::")?;
     let (head, message) = rest.split_once("::")?;
     let (level, properties) = head.split_once(' ').unwrap_or((head, ""));

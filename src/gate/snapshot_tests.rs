@@ -152,7 +152,6 @@ fn example() -> Snapshot {
         digests: [(text("placements.patched"), format!("sha256:{}", "0123456789abcdef".repeat(2)))].into(),
         tables: [(Part::Placements, placements)].into(),
         differences: Some(vec![text("#12  CPU 1 -> 2  srvA"), text("#13  CPU 1 -> 2  \"odd\""), text("\" ")]),
-        ..Snapshot::default()
     }
 }
 
