@@ -44,7 +44,7 @@ pub fn check(bytes: &[u8]) {
     }
     if all.iter().all(|(_, _, summary)| summary.gaps.is_empty()) {
         written_again(&trace, &all, limit);
-        if library_can(&trace, &all) && raw_times_fit(&trace, bytes) {
+        if library_can(&trace, &all) && raw_times_fit(&trace, bytes) && page_words(bytes) {
             ask_library(bytes, &all);
         }
     }
@@ -210,6 +210,16 @@ fn few(samples: &[TimeSample]) -> bool {
 fn plain(events: &Events, most: u64) -> bool {
     let mut last: BTreeMap<u32, u64> = BTreeMap::new();
     events.iter().all(|(cpu, (ts, ..))| (1..most).contains(ts) && last.insert(*cpu, *ts).unwrap_or(0) <= *ts)
+}
+
+/// Whether header_page, where it is not compressed, has every word the library looks for. Without one of them it takes the
+/// pages for those of a ring buffer before 2.6.31, whose event headers have other bits.
+fn page_words(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    let Some((_, page)) = text.split_once("header_page\0") else { return true };
+    let page = page.split_once("header_event\0").map_or(page, |(page, _)| page);
+    let four = ["field:", "offset:", "size:", "signed:"].iter().all(|word| page.matches(word).count() == 4);
+    four && page.contains(" overwrite;")
 }
 
 /// Whether no page holds a time of more than [`TIME_MAX`]: an absolute stamp behind one carries into the upper bits where
