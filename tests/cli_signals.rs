@@ -24,6 +24,30 @@ fn signal(child: &Child, name: &str) {
     assert!(status.expect("kill runs").success());
 }
 
+/// A command that signals end, whoever runs these tests: whatever runs in the background of a shell or under nohup ignores
+/// some.
+fn mortal(program: &str) -> Command {
+    let mut command = Command::new("env");
+    command.args(["--default-signal", program]);
+    command
+}
+
+/// What it left, once it has ended; it has a minute for that. Its stdin stays open: nothing but a signal ends it.
+fn ended(mut child: Child) -> Output {
+    let stdin = child.stdin.take();
+    let start = Instant::now();
+    while child.try_wait().expect("a child").is_none() {
+        if start.elapsed() > Duration::from_secs(60) {
+            child.kill().expect("it can be killed");
+            panic!("the signal did not end it");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let output = child.wait_with_output().expect("it ended");
+    drop(stdin);
+    output
+}
+
 /// Waits until `folder` has a temporary file.
 fn until_begun(folder: &Path, child: &mut Child) {
     let start = Instant::now();
@@ -48,7 +72,7 @@ fn a_signal_leaves_no_temporary_file() {
         fs::write(&out, "old").expect("an old output");
         for args in commands(&out) {
             let args = if args[0] == "cut" { [args, vec!["--force".to_owned()]].concat() } else { args };
-            let mut child = Command::new(BIN)
+            let mut child = mortal(BIN)
                 .args(&args)
                 .current_dir(ROOT)
                 .stdin(Stdio::piped())
@@ -57,10 +81,7 @@ fn a_signal_leaves_no_temporary_file() {
                 .expect("it runs");
             until_begun(folder.path(), &mut child);
             signal(&child, name);
-            // Its stdin stays open: nothing else ends it.
-            let stdin = child.stdin.take();
-            let output = child.wait_with_output().expect("it ends");
-            drop(stdin);
+            let output = ended(child);
             assert_eq!(output.status.signal(), Some(number), "{args:?}: {output:?}");
             assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{args:?}: nothing false is said");
             assert_eq!(names(folder.path()), ["out"], "{args:?} {name}");
@@ -75,7 +96,7 @@ fn a_shell_sees_130_and_143() {
         let folder = tempfile::tempdir().expect("a folder");
         // The inner shell becomes sisdiff, the outer one waits for it.
         let inner = "echo $$ > \"$1/pid\"; exec \"$0\" cut - -o \"$1/out\"";
-        let mut shell = Command::new("sh")
+        let mut shell = mortal("sh")
             .args(["-c", "sh -c \"$2\" \"$0\" \"$1\"; echo $?", BIN])
             .arg(folder.path())
             .arg(inner)
@@ -86,9 +107,7 @@ fn a_shell_sees_130_and_143() {
         until_begun(folder.path(), &mut shell);
         let pid = fs::read_to_string(folder.path().join("pid")).expect("written before");
         assert!(Command::new("kill").args([&format!("-{name}"), pid.trim()]).status().expect("kill").success());
-        let stdin = shell.stdin.take();
-        let output = shell.wait_with_output().expect("it ends");
-        drop(stdin);
+        let output = ended(shell);
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), code.to_string());
     }
 }
