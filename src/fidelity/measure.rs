@@ -78,7 +78,7 @@ fn one(file: &Path, options: &Options, progress: &dyn Progress) -> Result<FileFi
     let at = |pass: u64, events: u64, all: u64| progress.at(file, pass * all + events, PASSES * all);
     // Without probes in any case: what is derived shows how good it is where probes can check it.
     let mut plain = pass(&source, options, true, |events, all| at(0, events, all))?;
-    let recording = source.describe(&mut plain.counted)?;
+    let recording = source.describe(&plain.counted)?;
     let derived = (plain.level != Level::None).then(|| plain.derived());
     let ignored = options.ignore_probes && plain.level != Level::None;
     let level = if options.ignore_probes { Level::None } else { plain.level };

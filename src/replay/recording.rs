@@ -66,20 +66,8 @@ pub struct Source {
     pub has_sis_in: bool,
     /// sched_migrate_task was recorded, or could have been.
     pub has_migrate: bool,
-    /// What a second thread does during a walk.
-    help: Help,
-}
-
-/// What a second thread may do for a replay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Help {
-    /// There is none.
-    #[default]
-    Not,
-    /// It takes the checksum: one read more of the file, which has to be done anyway.
-    Checksum,
-    /// It unpacks and decodes what comes next, which keeps it busy.
-    ReadAhead,
+    /// A walk may use a second thread.
+    reads_ahead: bool,
 }
 
 /// What a walk over all events counts.
@@ -91,12 +79,7 @@ pub struct Counted {
     gaps: Vec<String>,
     /// Events that were earlier than the one before them on the same CPU.
     backward: u64,
-    /// Taken beside the walk.
-    checksum: Option<std::io::Result<Checksum>>,
 }
-
-/// SHA-256 of a file, hexadecimal, and its size, bytes.
-pub type Checksum = (String, u64);
 
 impl Counted {
     /// Counts `item`, and puts it into `event`; whether it is one that can be told.
@@ -177,7 +160,7 @@ impl Source {
             cpus: 0,
             has_sis_in: false,
             has_migrate: false,
-            help: Help::Not,
+            reads_ahead: false,
         };
         let seen = match source.glance()? {
             Some(seen) => seen,
@@ -190,9 +173,9 @@ impl Source {
         Ok(source)
     }
 
-    /// Lets walks use a second thread.
-    pub fn help(&mut self, help: Help) {
-        self.help = help;
+    /// Lets walks use a second thread, which reads ahead.
+    pub fn read_ahead(&mut self, yes: bool) {
+        self.reads_ahead = yes;
     }
 
     /// The first events of each CPU show what a replay has to know of an ordinary recording; `None` of any other.
@@ -276,20 +259,7 @@ impl Source {
     ///
     /// # Errors
     /// The reader's. `each` ends the walk with `false`.
-    pub fn walk(&self, each: impl FnMut(&Event) -> bool, tick: impl FnMut(u64, u64)) -> Result<Counted, ReplayError> {
-        if self.help != Help::Checksum {
-            return self.read(each, tick);
-        }
-        std::thread::scope(|scope| {
-            let path = self.content.path();
-            let taking = scope.spawn(move || checksum(path));
-            let mut counted = self.read(each, tick)?;
-            counted.checksum = Some(taking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            Ok(counted)
-        })
-    }
-
-    fn read(
+    pub fn walk(
         &self,
         mut each: impl FnMut(&Event) -> bool,
         mut tick: impl FnMut(u64, u64),
@@ -297,7 +267,7 @@ impl Source {
         let path = &self.path;
         match &self.reader {
             // What is read ahead has to be readable from another thread.
-            Reader::Any(AnyTrace::Dat(trace)) if self.help == Help::ReadAhead => {
+            Reader::Any(AnyTrace::Dat(trace)) if self.reads_ahead => {
                 let (select, decoder) = (&self.select, &self.decoder);
                 ahead(|take| read(&**trace, select, decoder, path, take), each, tick)
             }
@@ -315,11 +285,9 @@ impl Source {
     ///
     /// # Errors
     /// Where the file cannot be read again for its checksum.
-    pub fn describe(&self, counted: &mut Counted) -> Result<Recording, ReplayError> {
+    pub fn describe(&self, counted: &Counted) -> Result<Recording, ReplayError> {
         let meta = self.reader.get().meta();
-        let taken = counted.checksum.take().unwrap_or_else(|| checksum(self.content.path()));
-        let (sha256, bytes) = taken.map_err(|error| unreadable(&self.path, &error))?;
-        let counted = &*counted;
+        let (sha256, bytes) = checksum(self.content.path()).map_err(|error| unreadable(&self.path, &error))?;
         let summary = &counted.summary;
         let (first_ns, last_ns) = summary.span_ns.unwrap_or_default();
         let uncounted = summary.losses > 0 && summary.lost_events == 0;
@@ -390,7 +358,7 @@ fn read(
 ) -> Result<Counted, ReplayError> {
     let of = |error| named(path, error);
     let mut cursor = trace.cursor(select).map_err(of)?;
-    let mut counted = Counted { summary: Summary::new(trace.meta()), gaps: Vec::new(), backward: 0, checksum: None };
+    let mut counted = Counted { summary: Summary::new(trace.meta()), gaps: Vec::new(), backward: 0 };
     let all = cursor.left();
     let mut event = Event::default();
     while let Some(item) = cursor.next().map_err(of)? {
@@ -488,11 +456,11 @@ fn unreadable(path: &Path, error: &std::io::Error) -> ReplayError {
     ReplayError::Checksum { file: path.display().to_string(), reason: error.to_string() }
 }
 
-/// The checksum of a file.
+/// SHA-256 of a file, hexadecimal, and its size, bytes.
 ///
 /// # Errors
 /// The system's.
-pub fn checksum(path: &Path) -> std::io::Result<Checksum> {
+pub fn checksum(path: &Path) -> std::io::Result<(String, u64)> {
     let mut file = File::open(path)?;
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 64 * 1024];

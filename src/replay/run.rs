@@ -11,7 +11,7 @@ use crate::replay::driver::{Contestant, Driver, Explained, Row};
 use crate::replay::error::ReplayError;
 use crate::replay::filter::Filter;
 use crate::replay::outcome::Outcome;
-use crate::replay::recording::{Help, Source};
+use crate::replay::recording::Source;
 use crate::replay::setup::{Bench, Options};
 use crate::replay::stated;
 use crate::trace::Event;
@@ -68,11 +68,11 @@ pub fn observe<O: Observer + Send>(
     decisions: Option<(&str, &mut (dyn Write + Send))>,
     observer: impl Fn(&Path) -> Result<O, ReplayError> + Sync,
 ) -> Result<Vec<(Outcome, O)>, ReplayError> {
-    let help = help_for(files.len(), threads);
+    let ahead = has_spare(files.len(), threads);
     let Some((name, out)) = decisions else {
         return parallel(files, threads, |file| {
             let observer = observer(file)?;
-            Ok((one(file, job, help, &mut |_, _, _| Ok(()), Some(&observer))?, observer))
+            Ok((one(file, job, ahead, &mut |_, _, _| Ok(()), Some(&observer))?, observer))
         });
     };
     let written = |error: std::io::Error| ReplayError::write(name, &error);
@@ -81,7 +81,7 @@ pub fn observe<O: Observer + Send>(
         let observer = observer(file)?;
         let mut sink =
             |file: &str, row: &Row, all: &[Contestant]| writeln!(out, "{}", line(file, row, all)).map_err(written);
-        let outcome = one(file, job, help, &mut sink, Some(&observer))?;
+        let outcome = one(file, job, ahead, &mut sink, Some(&observer))?;
         out.flush().map_err(written)?;
         return Ok(vec![(outcome, observer)]);
     }
@@ -90,7 +90,7 @@ pub fn observe<O: Observer + Send>(
         let observer = observer(file)?;
         let mut sink =
             |file: &str, row: &Row, all: &[Contestant]| writeln!(spool, "{}", line(file, row, all)).map_err(written);
-        let outcome = one(file, job, help, &mut sink, Some(&observer))?;
+        let outcome = one(file, job, ahead, &mut sink, Some(&observer))?;
         let mut spool = spool.into_inner().map_err(|error| written(error.into_error()))?;
         spool.rewind().map_err(written)?;
         Ok((outcome, observer, spool))
@@ -104,27 +104,20 @@ pub fn observe<O: Observer + Send>(
     Ok(outcomes)
 }
 
-/// What a second thread may do for each of so many files.
-fn help_for(files: usize, threads: Option<usize>) -> Help {
+/// Whether each of so many files may have a second thread that reads ahead.
+fn has_spare(files: usize, threads: Option<usize>) -> bool {
     let processors = || std::thread::available_parallelism().map_or(1, NonZero::get);
     match threads {
         // Whoever asks for more threads than there are files has them.
-        Some(threads) if threads > files => Help::ReadAhead,
-        Some(_) => Help::Not,
-        None => help_of(files, processors()),
+        Some(threads) => threads > files,
+        None => leaves_some(files, processors()),
     }
 }
 
-/// A recording that is read ahead needs less time, but more processor time: where two threads for each file leave no
-/// processor over, another replay beside it (or whatever else runs) pays for that. A checksum costs the same anywhere.
-fn help_of(files: usize, processors: usize) -> Help {
-    if processors > 2 * files {
-        Help::ReadAhead
-    } else if processors > files {
-        Help::Checksum
-    } else {
-        Help::Not
-    }
+/// Whether two threads for each file leave a processor over. A recording that is replayed with two threads needs less time,
+/// but more processor time: where all are taken by it, another replay beside it (or whatever else runs) pays for that.
+fn leaves_some(files: usize, processors: usize) -> bool {
+    processors > 2 * files
 }
 
 /// `each` file, in order at the end. Files are independent, so the number of threads changes nothing but the time.
@@ -154,7 +147,7 @@ pub fn all<I: Sync, T: Send>(items: &[I], threads: Option<usize>, each: impl Fn(
 /// # Errors
 /// As [`replay`], and the sink's own.
 pub fn decisions(file: &Path, job: &Job<'_>, sink: Sink<'_>) -> Result<Outcome, ReplayError> {
-    one(file, job, help_for(1, None), sink, None)
+    one(file, job, has_spare(1, None), sink, None)
 }
 
 /// The same for one of `replays` that run on `threads` at the same time: a second thread reads ahead where there are more
@@ -169,7 +162,7 @@ pub fn decisions_among(
     threads: Option<usize>,
     sink: Sink<'_>,
 ) -> Result<Outcome, ReplayError> {
-    one(file, job, help_for(replays, threads), sink, None)
+    one(file, job, has_spare(replays, threads), sink, None)
 }
 
 /// Hears of each decision: the file's name, the decision, the implementations.
@@ -215,13 +208,13 @@ impl Observer for Blind {
 fn one(
     file: &Path,
     job: &Job<'_>,
-    help: Help,
+    ahead: bool,
     sink: Sink<'_>,
     observer: Option<&dyn Observer>,
 ) -> Result<Outcome, ReplayError> {
     let observer = observer.filter(|observer| observer.is_awake());
     let mut source = Source::open(file, job.options.buffer.as_deref(), job.options.reader)?;
-    source.help(help);
+    source.read_ahead(ahead);
     let filter = (job.filter)(source.first_ns());
     let bench = Bench::new(&source, job.options)?;
     if let Some(observer) = observer {
@@ -237,7 +230,7 @@ fn one(
         }
     });
     driver.assume(assumed);
-    let mut counted = source.walk(
+    let counted = source.walk(
         |event| {
             if let Some(observer) = observer {
                 observer.event(event);
@@ -253,7 +246,7 @@ fn one(
     if let Some(error) = failed {
         return Err(error);
     }
-    let mut recording = source.describe(&mut counted)?;
+    let mut recording = source.describe(&counted)?;
     recording.kernel = kernel;
     recording.notes.extend(notes);
     if let Some(side) = &job.options.affinity {
@@ -431,14 +424,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_thread_is_for_processors_that_are_left_over_or_for_who_asks() {
-        use Help::{Checksum, Not, ReadAhead};
-        let left = [(1, 1, Not), (1, 2, Checksum), (1, 3, ReadAhead), (2, 2, Not), (2, 3, Checksum), (2, 5, ReadAhead)];
-        for (files, processors, help) in left {
-            assert_eq!(help_of(files, processors), help, "{files} files, {processors} processors");
+    fn reading_ahead_is_for_processors_that_are_left_over_or_for_who_asks() {
+        for (files, processors, ahead) in
+            [(1, 1, false), (1, 2, false), (1, 3, true), (2, 4, false), (2, 5, true), (0, 1, true)]
+        {
+            assert_eq!(leaves_some(files, processors), ahead, "{files} files, {processors} processors");
         }
-        for (files, threads, help) in [(1, 1, Not), (1, 2, ReadAhead), (2, 2, Not), (2, 3, ReadAhead)] {
-            assert_eq!(help_for(files, Some(threads)), help, "{files} files, {threads} threads");
+        for (files, threads, ahead) in [(1, 1, false), (1, 2, true), (2, 2, false), (2, 3, true)] {
+            assert_eq!(has_spare(files, Some(threads)), ahead, "{files} files, {threads} threads");
         }
     }
 }

@@ -212,9 +212,5 @@ pub(crate) fn quote(bytes: &[u8]) -> String {
 /// Text up to the first NUL, bytes that are not UTF-8 replaced.
 pub(crate) fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
-    // The check alone is many times faster than the repair.
-    match std::str::from_utf8(&bytes[..end]) {
-        Ok(text) => text.to_owned(),
-        Err(_) => String::from_utf8_lossy(&bytes[..end]).into_owned(),
-    }
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
 }

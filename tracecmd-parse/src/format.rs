@@ -11,9 +11,6 @@ use crate::error::Error;
 use crate::field::{FieldRef, RawEvent};
 use crate::flags::evaluate;
 
-/// Lines of fields that are remembered: kernels have four or five common fields.
-const KNOWN_MAX: usize = 8;
-
 /// Where the bytes of a field are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FieldKind {
@@ -70,17 +67,6 @@ impl EventFormat {
     /// # Errors
     /// A `String` that says which line was not understood.
     pub fn parse(system: &str, text: &str, endian: Endian) -> Result<EventFormat, String> {
-        EventFormat::parse_after(&mut Vec::new(), system, text, endian)
-    }
-
-    /// The same of one of many: `known` has the lines of fields that were read before, for those at the head of every
-    /// event.
-    fn parse_after(
-        known: &mut Vec<(String, Field)>,
-        system: &str,
-        text: &str,
-        endian: Endian,
-    ) -> Result<EventFormat, String> {
         let mut name = None;
         let mut id = None;
         let mut fields = Vec::new();
@@ -96,7 +82,7 @@ impl EventFormat {
                     value.trim().parse().map_err(|_| format!("ID is not a number of 16 bits: {:?}", value.trim()))?;
                 id = Some(number);
             } else if line.starts_with("field") {
-                fields.push(Field::parse_known(known, line)?);
+                fields.push(Field::parse(line)?);
             } else if line.starts_with("print fmt:") {
                 // The print format is the last thing in the file and may hold line breaks.
                 let rest = rest.trim_start();
@@ -137,17 +123,6 @@ impl EventFormat {
 }
 
 impl Field {
-    fn parse_known(known: &mut Vec<(String, Field)>, line: &str) -> Result<Field, String> {
-        if let Some((_, field)) = known.iter().find(|(same, _)| same == line) {
-            return Ok(field.clone());
-        }
-        let field = Field::parse(line)?;
-        if known.len() < KNOWN_MAX && field.name.starts_with("common_") {
-            known.push((line.to_string(), field.clone()));
-        }
-        Ok(field)
-    }
-
     /// Reads `field:int prev_prio; offset:28; size:4; signed:1;`.
     fn parse(line: &str) -> Result<Field, String> {
         let bad = |why: &str| format!("{why} in {line:?}");
@@ -161,10 +136,8 @@ impl Field {
         if name.is_empty() {
             return Err(bad("no field name"));
         }
-        let open = |open: u8, close: u8| {
-            type_text.bytes().fold(0i64, |depth, byte| depth + i64::from(byte == open) - i64::from(byte == close))
-        };
-        if open(b'[', b']') != 0 || open(b'(', b')') != 0 {
+        let count = |wanted: u8| type_text.bytes().filter(|&byte| byte == wanted).count();
+        if count(b'[') != count(b']') || count(b'(') != count(b')') {
             return Err(bad("brackets that do not match"));
         }
         let kind = field_kind(&type_text, size);
@@ -262,8 +235,6 @@ pub struct Formats {
     skipped: Vec<String>,
     common: Option<CommonFields>,
     endian: Endian,
-    /// Lines of common fields, and what they say.
-    known: Vec<(String, Field)>,
 }
 
 impl Formats {
@@ -276,7 +247,6 @@ impl Formats {
             skipped: Vec::new(),
             common: None,
             endian,
-            known: Vec::new(),
         }
     }
 
@@ -284,7 +254,7 @@ impl Formats {
     /// id that is taken, is noted in [`Formats::skipped`]: one bad event must not
     /// make the others unreadable.
     pub fn add(&mut self, system: &str, text: &str) {
-        match EventFormat::parse_after(&mut self.known, system, text, self.endian) {
+        match EventFormat::parse(system, text, self.endian) {
             Ok(event) => self.add_format(event),
             Err(why) => self.skip(format!("{system}: {why}")),
         }
