@@ -10,7 +10,8 @@ use sha2::{Digest, Sha256};
 
 use crate::cli::gate_plan::{Loaded, Product};
 use crate::cli::trees;
-use crate::gate::origin::{MadeFrom, digest, settings};
+use crate::gate::digest::digest;
+use crate::gate::origin::{MadeFrom, settings};
 use crate::topology::TopologySource;
 
 /// Files of a folder that describes a machine; a copy of /sys has thousands.

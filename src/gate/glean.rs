@@ -2,21 +2,18 @@
 //! A replay → its snapshot: digests of the decisions as they pass, tables of the sums at the end. Fixed in size.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
 use crate::compare::{Class, Difference, Distance, Load, Outside, Verdict};
 use crate::fair::Exit;
+use crate::gate::digest::printed;
 use crate::gate::result::{Oracle, Violation};
 use crate::gate::snapshot::{Head, Part, Snapshot, Table};
 use crate::replay::totals::{Agreement, ByKind, Column, Share, Tally};
 use crate::replay::{Outcome, Role, Row, Totals};
 use crate::units::seconds;
 use crate::wakeup::WakeKind;
-
-/// Bytes of a digest that are kept.
-const DIGEST_BYTES: usize = 16;
 
 /// Watches the decisions of one replay: of a baseline, one patched implementation and what stands for the recorded kernel.
 pub struct Gleaner {
@@ -99,13 +96,6 @@ impl Gleaner {
         snapshot.differences = self.lock.contains(&Part::Placements).then(|| self.differences.into());
         snapshot
     }
-}
-
-fn printed(sum: &[u8]) -> String {
-    sum.iter().take(DIGEST_BYTES).fold("sha256:".to_owned(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 fn head(outcome: &Outcome, named: &Named<'_>) -> Head {

@@ -6,6 +6,7 @@ pub mod allow;
 pub mod compare;
 pub mod config;
 mod config_values;
+pub mod digest;
 pub mod glean;
 pub mod name;
 pub mod origin;

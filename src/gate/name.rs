@@ -5,6 +5,8 @@ use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
+use crate::gate::digest::hex;
+
 /// What a snapshot's name ends with.
 pub const ENDING: &str = ".snap";
 /// What the name of one that waits to be accepted ends with.
@@ -21,11 +23,7 @@ pub fn stem(trace: &str, pair: &str) -> String {
     if name.len() <= LENGTH_MAX {
         return name;
     }
-    let sum = Sha256::digest(name.as_bytes());
-    let sum: String = sum.iter().take(16).fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    });
+    let sum = hex(&Sha256::digest(name.as_bytes()));
     // Everything is ASCII by now; '~' is in no other name.
     format!("{}~{sum}", &name[..LENGTH_MAX - 40])
 }

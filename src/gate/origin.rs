@@ -5,8 +5,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use sha2::{Digest, Sha256};
-
 use crate::gate::config::{Config, Pair};
 use crate::gate::snapshot::Snapshot;
 
@@ -23,14 +21,6 @@ pub fn settings(config: &Config, pair: &Pair) -> String {
     let _ = writeln!(text, "recorded {recorded}\nhz {hz}\nscan_cost_ns {}", replay.scan_cost_ns);
     let _ = writeln!(text, "ignore_probes {}\nassume_sync {}", replay.ignore_probes, replay.assume_sync);
     text
-}
-
-/// The first 128 bits of a SHA-256, as snapshots write them.
-pub fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().take(16).fold("sha256:".to_owned(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// How things are now.
