@@ -56,10 +56,11 @@ pub enum Orphans {
 /// Each text that is damaged, or is not what a check would find now.
 pub fn pending(loaded: &Loaded, only: &Only, orphans: Orphans) -> Result<Vec<Pending>, Trouble> {
     let (traces, _) = loaded.traces();
+    let path = |stem: &str| loaded.store.pending_path(stem).display().to_string();
+    let again = format!("write it again with `sisdiff gate check{}`", loaded.flag());
     let (mut found, mut wrong) = (Vec::new(), Vec::new());
     for stem in entries(loaded)?.into_iter().filter(|entry| entry.is_pending).map(|entry| entry.stem) {
-        let path = loaded.store.pending_path(&stem).display().to_string();
-        let again = format!("write it again with `sisdiff gate check{}`", loaded.flag());
+        let path = path(&stem);
         let mut damaged = |why: &str| wrong.push(format!("{path}: {why}; remove it and {again}"));
         match loaded.store.read_pending(&stem) {
             Stored::None => {}
@@ -69,22 +70,21 @@ pub fn pending(loaded: &Loaded, only: &Only, orphans: Orphans) -> Result<Vec<Pen
                 let head = &snapshot.head;
                 if Store::stem(&head.trace, &head.pair) != stem {
                     damaged("is of another recording or pair than its name says");
-                } else if !only.has(&head.trace, &head.pair) {
-                } else if let Some(why) = unmeant(loaded, &traces, &snapshot) {
-                    let remove = format!("remove it with `sisdiff gate accept{} --orphans`", loaded.flag());
-                    if orphans == Orphans::Refused {
-                        wrong.push(format!("{path}: {why}; mend {}, or {remove}", loaded.name));
+                } else if only.has(&head.trace, &head.pair) {
+                    match unmeant(loaded, &traces, &snapshot) {
+                        Some(why) if orphans == Orphans::Refused => wrong.push(format!(
+                            "{path}: {why}; mend {}, or remove it with `sisdiff gate accept{} --orphans`",
+                            loaded.name,
+                            loaded.flag()
+                        )),
+                        Some(_) => {}
+                        None => found.push(Pending { stem, text: snapshot.accepted(), snapshot: *snapshot }),
                     }
-                } else {
-                    let text = snapshot.accepted();
-                    found.push(Pending { stem, snapshot: *snapshot, text });
                 }
             }
         }
     }
     let stale = stale_ones(loaded, &traces, &found)?;
-    let again = format!("write it again with `sisdiff gate check{}`", loaded.flag());
-    let path = |stem: &str| loaded.store.pending_path(stem).display().to_string();
     wrong.extend(stale.into_iter().map(|(stem, why)| format!("{}: is stale: it {why}; {again}", path(&stem))));
     if wrong.is_empty() { Ok(found) } else { Err(Trouble::Several(wrong)) }
 }
