@@ -17,10 +17,7 @@ static THERE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 static WATCH: Once = Once::new();
 
 /// A file with a name of its own, which goes with it unless it is given its place.
-pub struct Temporary {
-    name: PathBuf,
-    file: Option<NamedTempFile>,
-}
+pub struct Temporary(Option<NamedTempFile>);
 
 impl Temporary {
     /// Makes one in `folder`, or (`None`) where the system has temporary files.
@@ -34,13 +31,12 @@ impl Temporary {
             Some(folder) => builder.tempfile_in(folder),
             None => builder.tempfile(),
         }?;
-        let name = file.path().to_owned();
-        there.insert(name.clone());
-        Ok(Self { name, file: Some(file) })
+        there.insert(file.path().to_owned());
+        Ok(Self(Some(file)))
     }
 
     fn named(&self) -> &NamedTempFile {
-        self.file.as_ref().expect("only persist() takes it, and itself with it")
+        self.0.as_ref().expect("only persist() takes it, and itself with it")
     }
 
     /// The file.
@@ -65,19 +61,22 @@ impl Temporary {
     }
 
     fn end<T>(mut self, end: impl FnOnce(NamedTempFile) -> io::Result<T>) -> io::Result<T> {
+        let file = self.0.take().expect("only persist() takes it, and itself with it");
+        let name = file.path().to_owned();
         let mut there = there();
-        let done = end(self.file.take().expect("only persist() takes it, and itself with it"));
-        there.remove(&self.name);
+        let done = end(file);
+        there.remove(&name);
         done
     }
 }
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        let Some(file) = self.file.take() else { return };
+        let Some(file) = self.0.take() else { return };
+        let name = file.path().to_owned();
         let mut there = there();
         drop(file);
-        there.remove(&self.name);
+        there.remove(&name);
     }
 }
 
