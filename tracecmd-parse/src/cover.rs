@@ -5,6 +5,7 @@
 //! begin at whole pages, so up to a page between two of them is no sign of that.
 
 use crate::error::Error;
+use crate::header::MAGIC;
 use crate::meta::Gap;
 use crate::source::Source;
 
@@ -34,8 +35,6 @@ pub(crate) fn holes(mut pieces: Vec<Piece>, from: u64, to: u64, page_size: u32, 
 
 /// Bytes behind the end of a file that are looked at.
 const LOOK: usize = 64 << 10;
-/// What a trace.dat begins with.
-const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 
 /// What lies behind `end`, where nothing is left that the file names. Zeroes are padding.
 pub(crate) fn behind(source: &Source, end: u64) -> Result<Option<Gap>, Error> {

@@ -11,7 +11,8 @@ use crate::meta::{Gap, Meta};
 use crate::page::PageLayout;
 use crate::source::Source;
 
-const MAGIC: &[u8] = b"\x17\x08\x44tracing";
+/// What a trace.dat begins with.
+pub(crate) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 const PAGE_SIZES: std::ops::RangeInclusive<u32> = 64..=16 << 20;
 
 /// What the initial header says, and where it ends.

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::Error;
+use crate::header::MAGIC;
 use crate::packed::{Method, Unpacking, counted};
 use crate::reader::{TraceFile, TraceReader};
 use crate::text::TextTrace;
@@ -20,7 +21,6 @@ pub(crate) type Bytes = Box<dyn Read + Send>;
 const PEEK: usize = 4096;
 /// A file compressed more often than that is not a trace.
 const LAYERS_MAX: usize = 4;
-const TRACE_DAT: &[u8] = b"\x17\x08\x44tracing";
 /// What `atrace -z` writes before its zlib stream.
 const ATRACE: &[u8] = b"TRACE:\n";
 
@@ -67,9 +67,9 @@ pub fn open_unpacked(path: impl AsRef<Path>) -> Result<Unpacked, Error> {
             return Err(Error::NotAFile { found: "directory" });
         } else {
             let mut file = File::open(path)?;
-            let mut first = [0; TRACE_DAT.len()];
+            let mut first = [0; MAGIC.len()];
             let n = if file.metadata()?.is_file() { read_up_to(&mut file, &mut first)? } else { 0 };
-            if n > 0 && TRACE_DAT.starts_with(&first[..n]) {
+            if n > 0 && MAGIC.starts_with(&first[..n]) {
                 return TraceFile::open(path).map(|trace| Unpacked::Dat(Box::new(trace)));
             }
             Box::new(Cursor::new(first[..n].to_vec()).chain(file))
@@ -137,10 +137,10 @@ fn open(path: &Path, walks: Walks) -> Result<AnyTrace, Error> {
         // A pipe can be read once only.
         return from_stream(Box::new(File::open(path)?), walks);
     }
-    let mut first = [0; TRACE_DAT.len()];
+    let mut first = [0; MAGIC.len()];
     let n = read_up_to(&mut File::open(path)?, &mut first)?;
     // An empty file and one that was cut inside the magic are the native reader's to explain.
-    if TRACE_DAT.starts_with(&first[..n]) {
+    if MAGIC.starts_with(&first[..n]) {
         return TraceFile::open(path).map(|trace| AnyTrace::Dat(Box::new(trace))).or_else(|error| library(error, path));
     }
     let (stream, is_dat) = unpack(Box::new(File::open(path)?))?;
@@ -209,7 +209,7 @@ pub(crate) fn unpack(stream: Bytes) -> Result<(Bytes, bool), Error> {
                 whole.read_exact(&mut before)?;
                 Method::Zlib
             }
-            first if first.starts_with(TRACE_DAT) => return Ok((Box::new(whole), true)),
+            first if first.starts_with(MAGIC) => return Ok((Box::new(whole), true)),
             first => {
                 refuse(first)?;
                 return Ok((Box::new(whole), false));

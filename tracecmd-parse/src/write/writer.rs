@@ -8,6 +8,7 @@ use super::out::{Bytes, Out, u32};
 use super::page::{PageBuilder, Stamp};
 use super::{WriteError, options, sections};
 use crate::compress::{Compression, pack};
+use crate::header::MAGIC;
 use crate::options as id;
 use crate::v6::FLYRECORD;
 
@@ -76,7 +77,7 @@ impl<W: Write + Seek> TraceWriter<W> {
             cpu: None,
         };
         let mut first = Bytes::new(shape.endian);
-        first.put(b"\x17\x08\x44tracing");
+        first.put(MAGIC);
         first.cstr(&shape.version.to_string());
         first.put(&[u8::from(shape.endian == crate::Endian::Big), shape.long_size]);
         first.u32(shape.page_size);
