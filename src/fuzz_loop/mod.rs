@@ -105,7 +105,7 @@ pub fn check<S: AsRef<str>>(case: &Case, names: &[S], maker: &dyn Maker, options
 
 /// Fuzzes as planned. `progress` is told what happened so far, after each round.
 ///
-/// Cases are played quickly first (`Scout`); those that reach something new, and a few others, get every oracle. The
+/// Cases are played quickly first ([`crate::oracle::Scout`]); those that reach something new, and a few others, get every oracle. The
 /// same plan gives the same outcome at any number of threads, but for where the time ends.
 ///
 /// # Errors
