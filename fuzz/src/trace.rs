@@ -44,7 +44,7 @@ pub fn check(bytes: &[u8]) {
     }
     if all.iter().all(|(_, _, summary)| summary.gaps.is_empty()) {
         written_again(&trace, &all, limit);
-        if library_can(&trace, &all) && raw_times_fit(&trace, bytes) && page_words(bytes) {
+        if library_can(&trace, &all, bytes) {
             ask_library(bytes, &all);
         }
     }
@@ -171,7 +171,7 @@ fn same(ours: &Events, theirs: &Events, what: &str) {
 }
 
 /// Whether the file is one that the library reads by rule and not by chance.
-fn library_can(trace: &TraceFile, all: &[(String, Events, Summary)]) -> bool {
+fn library_can(trace: &TraceFile, all: &[(String, Events, Summary)], bytes: &[u8]) -> bool {
     let meta = trace.meta();
     // It forgets the shift in other buffers than the top one.
     let top_only = all.iter().all(|(name, ..)| name.is_empty());
@@ -190,6 +190,8 @@ fn library_can(trace: &TraceFile, all: &[(String, Events, Summary)]) -> bool {
         && types
         && trace.formats().skipped().is_empty()
         && all.iter().all(|(_, events, _)| plain(events, most))
+        && raw_times_fit(trace, bytes)
+        && page_words(bytes)
 }
 
 /// The library multiplies in 64 bits, and reads the first sample of a CPU that has none.
