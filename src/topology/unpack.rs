@@ -5,7 +5,7 @@
 
 use std::io::{self, Cursor, Read};
 
-use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
+use tracecmd_parse::zstd::Frames;
 
 use super::files::Files;
 use super::load::LoadError;
@@ -20,8 +20,6 @@ const TIMES_UNPACKED: u64 = 512;
 const MAX_TEXT: u64 = 32 << 20;
 /// Memory that an xz file may ask for, KiB: `xz -9` makes dictionaries of 64 MiB.
 const MAX_XZ_KIB: u32 = 100 << 10;
-/// Window that a zstd file may ask for, bytes: `zstd --ultra -22` makes 128 MiB.
-const MAX_ZSTD_WINDOW: u64 = 128 << 20;
 /// One block of a tar archive.
 const BLOCK: usize = 512;
 
@@ -91,9 +89,7 @@ fn stream(bytes: &[u8]) -> io::Result<Box<dyn Read + '_>> {
         [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(bytes)),
         [b'B', b'Z', b'h', b'1'..=b'9', ..] => Box::new(bzip2::read::MultiBzDecoder::new(bytes)),
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Box::new(lzma_rust2::XzReader::new_mem_limit(bytes, true, MAX_XZ_KIB)),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
-            Box::new(Zstd { left: bytes, frame: None })
-        }
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Box::new(Frames::new(bytes)),
         _ => Box::new(bytes),
     })
 }
@@ -138,47 +134,6 @@ impl<R: Read> Read for Budget<R> {
         self.left = self.left.checked_sub(n as u64).ok_or_else(|| io::Error::other(Exhausted(self.limit)))?;
         Ok(n)
     }
-}
-
-/// All frames of a zstd file, one after the other; skippable ones are passed over.
-struct Zstd<'a> {
-    left: &'a [u8],
-    frame: Option<Box<StreamingDecoder<&'a [u8], FrameDecoder>>>,
-}
-
-impl Read for Zstd<'_> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let Some(frame) = &mut self.frame else {
-                if self.left.is_empty() {
-                    return Ok(0);
-                }
-                if let [0x50..=0x5f, 0x2a, 0x4d, 0x18, a, b, c, d, rest @ ..] = self.left {
-                    let length = u32::from_le_bytes([*a, *b, *c, *d]) as usize;
-                    self.left = rest.get(length..).ok_or(io::ErrorKind::UnexpectedEof)?;
-                    continue;
-                }
-                let frame = StreamingDecoder::new_with_max_window_size(self.left, MAX_ZSTD_WINDOW);
-                self.frame = Some(Box::new(frame.map_err(|_| damaged())?));
-                continue;
-            };
-            let read = frame.read(buf);
-            // A decoder of what is not all there has looked for more.
-            match read.map_err(|_| if frame.get_ref().is_empty() { cut() } else { damaged() })? {
-                0 if !buf.is_empty() => self.left = self.frame.take().map_or(&[][..], |frame| frame.into_inner()),
-                n => return Ok(n),
-            }
-        }
-    }
-}
-
-/// What the decoder says is of its insides.
-fn damaged() -> io::Error {
-    io::Error::other("bytes that are no zstd stream")
-}
-
-fn cut() -> io::Error {
-    io::Error::new(io::ErrorKind::UnexpectedEof, "the zstd stream ends early")
 }
 
 #[cfg(test)]

@@ -102,6 +102,7 @@ pub mod tracecmd;
 mod v6;
 mod v7;
 pub mod write;
+pub mod zstd;
 
 pub use bytes::Endian;
 pub use compress::Compression;

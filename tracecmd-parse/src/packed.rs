@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Packed streams: all frames of them, what is wrong with them in plain words, and a bound to how far they grow.
 
-use std::io::{self, Cursor, Read};
+use std::io::{self, Read};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
-use ruzstd::decoding::StreamingDecoder;
 
 use crate::error::{Error, PackedFault};
-use crate::input::{Bytes, read_up_to};
+use crate::input::Bytes;
+use crate::zstd::Frames;
 
-/// `zstd -d` takes no larger window without being asked.
-const ZSTD_WINDOW_MAX: u64 = 128 << 20;
 /// A stretch of a packed file, unpacked bytes: less than a second's work.
 const STRETCH: u64 = 64 << 20;
 /// How many times a stretch may be larger than what it came from. Text of events packs 10 to 30 times, call chains of
@@ -68,12 +66,8 @@ impl Method {
     }
 }
 
-/// What was taken from a stream.
-#[derive(Debug, Default)]
-pub(crate) struct Taken {
-    bytes: AtomicU64,
-    ended: AtomicBool,
-}
+/// Bytes that were taken from a stream.
+pub(crate) type Taken = AtomicU64;
 
 struct Counted {
     inner: Bytes,
@@ -83,10 +77,7 @@ struct Counted {
 impl Read for Counted {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(out)?;
-        self.taken.bytes.fetch_add(n as u64, Ordering::Relaxed);
-        if n == 0 && !out.is_empty() {
-            self.taken.ended.store(true, Ordering::Relaxed);
-        }
+        self.taken.fetch_add(n as u64, Ordering::Relaxed);
         Ok(n)
     }
 }
@@ -101,8 +92,6 @@ pub(crate) fn counted(stream: Bytes) -> (Bytes, Arc<Taken>) {
 pub(crate) struct Unpacking {
     method: Method,
     inner: Bytes,
-    /// Of this layer.
-    input: Arc<Taken>,
     /// Of the file: what several layers grow to together counts.
     file: Arc<Taken>,
     booked: u64,
@@ -113,13 +102,12 @@ pub(crate) struct Unpacking {
 impl Unpacking {
     /// Unpacks `stream`; `file` counts what is read of the file around all layers.
     pub(crate) fn new(method: Method, stream: Bytes, file: Arc<Taken>) -> Unpacking {
-        let (stream, input) = counted(stream);
         let inner: Bytes = match method {
             Method::Gzip => Box::new(MultiGzDecoder::new(stream)),
             Method::Zlib => Box::new(ZlibDecoder::new(stream)),
-            Method::Zstd => Box::new(Zstd { state: State::Between(stream) }),
+            Method::Zstd => Box::new(Frames::new(stream)),
         };
-        Unpacking { method, inner, input, file, booked: 0, unpacked: 0, growth: Growth::new(STRETCH) }
+        Unpacking { method, inner, file, booked: 0, unpacked: 0, growth: Growth::new(STRETCH) }
     }
 
     fn fault(&self, fault: PackedFault) -> io::Error {
@@ -132,9 +120,7 @@ impl Unpacking {
         if ours || error.raw_os_error().is_some() || error.kind() == io::ErrorKind::Interrupted {
             return error;
         }
-        // The decoder of zstd takes no byte ahead.
-        let ended = self.method == Method::Zstd && self.input.ended.load(Ordering::Relaxed);
-        let cut = ended || error.kind() == io::ErrorKind::UnexpectedEof;
+        let cut = error.kind() == io::ErrorKind::UnexpectedEof;
         self.fault(if cut { PackedFault::Cut } else { PackedFault::Damaged })
     }
 }
@@ -143,7 +129,7 @@ impl Read for Unpacking {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(out).map_err(|error| self.explain(error))?;
         self.unpacked += n as u64;
-        let taken = self.file.bytes.load(Ordering::Relaxed);
+        let taken = self.file.load(Ordering::Relaxed);
         let packed = taken - std::mem::replace(&mut self.booked, taken);
         match self.growth.book(packed, n as u64) {
             true => Ok(n),
@@ -177,63 +163,10 @@ pub(crate) fn is_damage(error: &io::Error) -> bool {
     error.raw_os_error().is_none() && !absurd
 }
 
-/// All frames of a zstd stream, one after the other.
-struct Zstd {
-    state: State,
-}
-
-enum State {
-    Between(Bytes),
-    Inside(Box<StreamingDecoder<Bytes, ruzstd::decoding::FrameDecoder>>),
-    Ended,
-}
-
-impl Zstd {
-    /// Begins the next frame; skippable ones are skipped.
-    fn begin(mut stream: Bytes) -> io::Result<State> {
-        loop {
-            let mut magic = [0; 4];
-            let n = read_up_to(&mut stream, &mut magic)?;
-            match (n, magic) {
-                (0, _) => return Ok(State::Ended),
-                (4, [0x50..=0x5f, 0x2a, 0x4d, 0x18]) => {
-                    let mut len = [0; 4];
-                    stream.read_exact(&mut len)?;
-                    let len = u64::from(u32::from_le_bytes(len));
-                    if io::copy(&mut (&mut stream).take(len), &mut io::sink())? < len {
-                        return Err(io::ErrorKind::UnexpectedEof.into());
-                    }
-                }
-                _ => {
-                    let whole: Bytes = Box::new(Cursor::new(magic[..n].to_vec()).chain(stream));
-                    let decoder = StreamingDecoder::new_with_max_window_size(whole, ZSTD_WINDOW_MAX);
-                    return Ok(State::Inside(Box::new(decoder.map_err(io::Error::other)?)));
-                }
-            }
-        }
-    }
-}
-
-impl Read for Zstd {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        loop {
-            match std::mem::replace(&mut self.state, State::Ended) {
-                State::Ended => return Ok(0),
-                State::Between(stream) => self.state = Zstd::begin(stream)?,
-                State::Inside(mut decoder) => match decoder.read(out)? {
-                    0 if !out.is_empty() => self.state = State::Between(decoder.into_inner()),
-                    n => {
-                        self.state = State::Inside(decoder);
-                        return Ok(n);
-                    }
-                },
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io::Cursor;
+
     use super::*;
 
     /// zstd blocks of 128 KiB of one byte, 4 bytes each.
@@ -298,6 +231,12 @@ mod tests {
             let mut damaged = bytes.clone();
             damaged[head..head + 50].fill(0xff);
             let error = unpack(method, &damaged).expect_err("damaged");
+            assert!(matches!(error, Error::Packed { fault: PackedFault::Damaged, .. }), "{method:?}: {error:?}");
+            // The checksum is the last of what zstd writes, and stands before the length in gzip.
+            let mut other = bytes.clone();
+            let at = bytes.len() - if method == Method::Gzip { 8 } else { 1 };
+            other[at] ^= 1;
+            let error = unpack(method, &other).expect_err("another checksum");
             assert!(matches!(error, Error::Packed { fault: PackedFault::Damaged, .. }), "{method:?}: {error:?}");
         }
     }
