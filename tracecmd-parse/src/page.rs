@@ -120,6 +120,11 @@ impl PageWalk {
         page.get(from..).unwrap_or(&[])
     }
 
+    /// Whether a new page has no committed bytes.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.next >= self.end
+    }
+
     /// The time of the last event, or of the page before its first one.
     pub fn ts(&self) -> u64 {
         self.ts

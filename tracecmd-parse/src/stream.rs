@@ -124,6 +124,8 @@ pub(crate) struct Stream {
     /// Events that the walk has passed, and how many of them were the head.
     ahead: Vec<Slot>,
     taken: usize,
+    /// Where the first of the empty pages is that were passed since the last one with events.
+    empty: Option<u64>,
     /// Time of the last event, or of the page after lost ones.
     last_ts: u64,
     pub(crate) head: Option<Head>,
@@ -149,6 +151,7 @@ impl Stream {
             walk: None,
             ahead: Vec::new(),
             taken: 0,
+            empty: None,
             last_ts: 0,
             head: None,
             given_ts: 0,
@@ -301,6 +304,18 @@ impl Stream {
         self.note(shared, offset, Some(behind.len() as u64), what);
     }
 
+    /// Tells of pages with nothing on them before one with something. The kernel hands out no page without events
+    /// (`rb_get_reader_page()`): something has emptied them, a hole of a sparse file as a rule.
+    fn hole(&mut self, shared: &mut Shared<'_>, empty: bool) -> bool {
+        if empty {
+            self.empty.get_or_insert(self.block_offset + self.page.start as u64);
+            return false;
+        }
+        let Some(from) = self.empty.take() else { return false };
+        self.gap(shared, from, None, "pages without events before one with events: their events are lost".to_string());
+        true
+    }
+
     /// Goes to the next page. `false` at the end of the buffer. Sets the head if
     /// there is a loss to tell before the page's events.
     fn next_page(&mut self, shared: &mut Shared<'_>) -> Result<bool, Error> {
@@ -323,10 +338,11 @@ impl Stream {
             Ok((walk, missed)) => {
                 self.unread(shared, &walk, missed);
                 let ts = shared.times.ns(self.cpu, walk.ts());
+                let hole = self.hole(shared, walk.is_empty() && missed.is_none());
                 self.walk = Some(walk);
                 if let Some(missed) = missed {
                     self.last_ts = ts;
-                    self.head = Some(Head::Lost { ts, count: missed.count });
+                    self.head = Some(Head::Lost { ts, count: missed.count.filter(|_| !hole) });
                 }
             }
             Err(why) => self.damaged(shared, 0, why),

@@ -195,6 +195,33 @@ fn a_file_that_is_overwritten_does_no_harm() {
     }
 }
 
+/// A hole of a sparse file, or a commit word that became 0: the page looks as if nothing had been on it.
+#[test]
+fn an_emptied_page_is_told_where_events_follow() {
+    let _alone = alone();
+    let plain = |path: &PathBuf| TraceFile::open(path).is_ok_and(|trace| !trace.meta().buffers[0].compressed);
+    let Some(path) = samples().into_iter().find(plain) else { return println!("skipped: all are compressed") };
+    let whole = std::fs::read(&path).unwrap();
+    let (all, summary) = read(whole.clone()).unwrap();
+    assert_eq!(summary.gaps, []);
+    let trace = TraceFile::open(&path).unwrap();
+    let buffer = &trace.meta().buffers[0];
+    let page = buffer.layout.page_size as usize;
+    let cpu = buffer.cpus.iter().find(|cpu| cpu.size >= 3 * page as u64).expect("a CPU with three pages");
+    for (first, pages) in [(0, 1), (0, 2), (1, 1)] {
+        let at = cpu.offset as usize + first * page;
+        let commit = 8..8 + buffer.layout.commit_size as usize;
+        for emptied in [0..pages * page, commit] {
+            let mut bytes = whole.clone();
+            bytes[at..][emptied.clone()].fill(0);
+            let (events, summary) = read(bytes).unwrap();
+            assert!(events[&cpu.cpu].len() < all[&cpu.cpu].len());
+            let told = summary.gaps.iter().any(|gap| gap.offset == at as u64 && gap.cpu == Some(cpu.cpu));
+            assert!(told, "{first} {emptied:?}: {:?}", summary.gaps);
+        }
+    }
+}
+
 /// How often: as often as asked with `DAMAGE=full`, a tenth of it without.
 fn rounds(full: usize) -> usize {
     if std::env::var_os("DAMAGE").is_some_and(|how| how == "full") { full } else { full / 10 }
