@@ -9,6 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 use crate::error::Error;
 
 use super::Libraries;
@@ -18,6 +20,9 @@ use super::wire::{self, In, Opened, Out, Sent};
 
 /// Bytes of a batch before it is sent.
 const BATCH_BYTES: usize = 128 << 10;
+/// What the library may take beside what the process has: so many times the file, and this beyond, bytes.
+const MEMORY_TIMES: u64 = 4;
+const MEMORY_ALWAYS: u64 = 64 << 20;
 
 /// Serves the one who started this process, over its standard input (a socket).
 pub(super) fn serve() -> io::Result<()> {
@@ -29,6 +34,7 @@ pub(super) fn serve() -> io::Result<()> {
     let Some((libraries, path)) = read_request(&bytes) else {
         return failed(&socket, "did not understand what to open");
     };
+    bound_memory(path);
     let api = match Api::load(&libraries) {
         Ok(api) => Box::leak(Box::new(api)),
         Err(Error::Library { name, why }) => {
@@ -58,6 +64,18 @@ pub(super) fn serve() -> io::Result<()> {
     };
     send_events(&socket, instance.as_ref().unwrap_or(&handle))?;
     wire::send(&socket, wire::END, b"")
+}
+
+/// The library makes room for what a file declares, CPUs by the million for one: bounded as the native reader's memory is.
+/// Where the system tells too little or refuses, there is no bound.
+fn bound_memory(path: &Path) {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kib =
+        status.lines().find_map(|line| line.strip_prefix("VmData:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    let (Some(kib), Ok(file)) = (kib, path.metadata()) else { return };
+    let most = (kib << 10).saturating_add(file.len().saturating_mul(MEMORY_TIMES)).saturating_add(MEMORY_ALWAYS);
+    let limit = Rlimit { current: Some(most), maximum: getrlimit(Resource::Data).maximum };
+    let _ = setrlimit(Resource::Data, limit);
 }
 
 /// What the parent writes: both libraries and the file.
