@@ -17,11 +17,13 @@ use crate::cli::trees::{self, TreeArgs};
 use crate::cli::values::{parse_hz, parse_spec};
 use crate::counters::RecentMiss;
 use crate::replay::recording::{ReaderKind, Source};
+use crate::report::reality::markdown as reality_markdown;
 use crate::report::reproduction::markdown;
 use crate::report::simulate::{Head, reality, text};
 use crate::report::simulate_json::json;
-use crate::simulate::extract::Extractor;
+use crate::simulate::extract::{Extracted, Extractor};
 use crate::simulate::models::{self, MODELS, Model};
+use crate::simulate::reality::Reality;
 use crate::simulate::trial::{Point, Row, Trial, play};
 use crate::simulate::{Cost, Setup, Workload, cost, rtapp, suite};
 use crate::spec::{ModelSpec, Spec, model_of};
@@ -73,9 +75,9 @@ pub struct SimulateArgs {
     /// Sets one cost; repeat for several.
     #[arg(long, value_name = "KEY=VALUE", action = ArgAction::Append)]
     pub set: Vec<String>,
-    /// Tries several values of one cost, each as a row.
-    #[arg(long, value_name = "KEY=A,B,C")]
-    pub sweep: Option<String>,
+    /// Tries several values of a cost, each as a row; repeat for a grid: every combination, 1000 rows at most.
+    #[arg(long, value_name = "KEY=A,B,C", action = ArgAction::Append)]
+    pub sweep: Vec<String>,
     /// A TOML file that states hard and soft affinity of tasks, as for `replay`.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub affinity: Option<PathBuf>,
@@ -94,9 +96,9 @@ pub struct SimulateArgs {
     /// Simulated before that.
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_time)]
     pub warmup: u64,
-    /// Jiffies per second.
-    #[arg(long, value_name = "HZ", default_value_t = 250, value_parser = parse_hz)]
-    pub hz: u32,
+    /// Jiffies per second. Default: what the machine's description says, else 250.
+    #[arg(long, value_name = "HZ", value_parser = parse_hz)]
+    pub hz: Option<u32>,
     /// Threads at most. Default: as many as there are processors.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
@@ -109,8 +111,8 @@ pub struct SimulateArgs {
     /// Print the costs with their sources, in the form that --cost takes.
     #[arg(long)]
     pub print_cost: bool,
-    /// Simulate what the mails measured, and write each claim beside our figures, as Markdown: some minutes.
-    #[arg(long, value_enum, value_name = "SUITE", conflicts_with = "workload")]
+    /// Simulate what the mails measured, or recordings, and write each claim or figure beside ours, as Markdown.
+    #[arg(long, value_enum, value_name = "SUITE")]
     pub suite: Option<SuiteArg>,
     /// List the built-in workloads.
     #[arg(long)]
@@ -125,6 +127,8 @@ pub struct SimulateArgs {
 pub enum SuiteArg {
     /// Of the v2 series of December 2020 and of the soft-affinity RFC.
     Mails,
+    /// Recordings: what the recorded kernel made of them beside what its model does, over 10 seeds.
+    Reality,
 }
 
 /// How long each simulation of a suite measures, unless less is asked for.
@@ -150,7 +154,15 @@ pub fn simulate(args: SimulateArgs) -> Result<ExitCode, Trouble> {
         return Ok(ExitCode::SUCCESS);
     }
     let output = args.output.as_deref().map(Sink::open).transpose()?;
+    if args.suite == Some(SuiteArg::Reality) {
+        let rows = realities(&args)?;
+        deliver(&reality_markdown(&rows, "sisdiff simulate --suite reality RECORDINGS -o docs/reality.md"), output)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if args.suite.is_some() {
+        if args.workload.is_some() {
+            return Err(usage("--suite mails has workloads of its own; leave the workload away"));
+        }
         let (repeat, time) = (args.repeat.unwrap_or(2), args.time.min(SUITE_NS));
         let results = in_pool(args.threads, || suite::mails(repeat, time))?.map_err(usage)?;
         deliver(&markdown(&results, "sisdiff simulate --suite mails -o docs/reproduction.md"), output)?;
@@ -215,30 +227,7 @@ fn inputs(args: &SimulateArgs) -> Result<Input, Trouble> {
 fn recordings(args: &SimulateArgs, files: &[PathBuf]) -> Result<(Head, Vec<Row>), Trouble> {
     let mut all: Option<(Head, Vec<Row>)> = None;
     for file in files {
-        let source = Source::open(file, None, ReaderKind::Native)?;
-        let kernel = source.reader().meta().kernel_release().map(str::to_owned);
-        let from = match &args.topology {
-            Some(text) => TopologySource::parse(text),
-            None => TopologySource::beside(file).unwrap_or(TopologySource::Guess(source.cpus)),
-        };
-        let cpus = source.cpus.max(source.reader().meta().cpus as usize);
-        let name = file.display().to_string();
-        let mut extractor = Extractor::new(&name, cpus, source.first_ns());
-        let take = |event: &crate::trace::Event| {
-            extractor.take(event);
-            true
-        };
-        source.walk(take, |_, _| ())?;
-        let extracted = extractor.finish();
-        let label = file.parent().and_then(Path::file_name).map_or(name, |name| name.to_string_lossy().into_owned());
-        let mut points = Vec::new();
-        for (cost_label, cost) in costs(args, Cost::free())? {
-            let label = [label.clone(), cost_label].join(" ").trim().to_owned();
-            let (workload, recorded) = (extracted.workload.clone(), Some(extracted.recorded.clone()));
-            points.push(Point { label, workload, cost, recorded });
-        }
-        let idle_exits = Arc::new(extracted.idle_latency.quantiles(EXITS));
-        let recorded = Recording { from, kernel, wall_ns: extracted.wall_ns, lost: extracted.lost, idle_exits };
+        let (points, recorded) = recording(args, file)?;
         let (head, rows) = one(args, points, Some(recorded))?;
         match &mut all {
             Some((_, all)) => all.extend(rows),
@@ -248,16 +237,62 @@ fn recordings(args: &SimulateArgs, files: &[PathBuf]) -> Result<(Head, Vec<Row>)
     all.ok_or_else(|| usage("no recording"))
 }
 
-/// Into how many equal parts the recorded times are cut from which idle CPUs draw theirs.
-const EXITS: usize = 512;
+/// Seeds of the check against reality, unless others are asked for.
+const REALITY_SEEDS: u64 = 10;
+
+/// Each recording with the model of its kernel, seed by seed.
+fn realities(args: &SimulateArgs) -> Result<Vec<Reality>, Trouble> {
+    let Input::Recordings(files) = inputs(args)? else {
+        return Err(usage("--suite reality: expected recordings, such as traces/*/trace.dat"));
+    };
+    let mut all = Vec::new();
+    for file in &files {
+        let (points, recorded) = recording(args, file)?;
+        let (mut trial, _) = plan(args, points, Some(recorded))?;
+        // The model of the recorded kernel comes last.
+        trial.entrants = trial.entrants.pop().into_iter().collect();
+        trial.repeat = 1;
+        let mut rows = Vec::new();
+        for seed in args.seed..args.seed + args.repeat.unwrap_or(REALITY_SEEDS) {
+            trial.seed = seed;
+            rows.extend(in_pool(args.threads, || play(&trial))?.map_err(usage)?);
+        }
+        all.extend(Reality::of(&rows));
+    }
+    Ok(all)
+}
+
+fn recording(args: &SimulateArgs, file: &Path) -> Result<(Vec<Point>, Recording), Trouble> {
+    let source = Source::open(file, None, ReaderKind::Native)?;
+    let kernel = source.reader().meta().kernel_release().map(str::to_owned);
+    let from = match &args.topology {
+        Some(text) => TopologySource::parse(text),
+        None => TopologySource::beside(file).unwrap_or(TopologySource::Guess(source.cpus)),
+    };
+    let cpus = source.cpus.max(source.reader().meta().cpus as usize);
+    let name = file.display().to_string();
+    let mut extractor = Extractor::new(&name, cpus, source.first_ns());
+    let take = |event: &crate::trace::Event| {
+        extractor.take(event);
+        true
+    };
+    source.walk(take, |_, _| ())?;
+    let extracted = extractor.finish();
+    let label = file.parent().and_then(Path::file_name).map_or(name, |name| name.to_string_lossy().into_owned());
+    let mut points = Vec::new();
+    for (cost_label, cost) in costs(args, Cost::free())? {
+        let label = [label.clone(), cost_label].join(" ").trim().to_owned();
+        let (workload, recorded) = (extracted.workload.clone(), Some(extracted.recorded.clone()));
+        points.push(Point { label, workload, cost, recorded });
+    }
+    Ok((points, Recording { from, kernel, extracted }))
+}
 
 /// What a recording says of its machine.
 struct Recording {
     from: TopologySource,
     kernel: Option<String>,
-    wall_ns: u64,
-    lost: u64,
-    idle_exits: Arc<Vec<u64>>,
+    extracted: Extracted,
 }
 
 /// The simulations of one machine.
@@ -302,21 +337,25 @@ fn plan(args: &SimulateArgs, points: Vec<Point>, recording: Option<Recording>) -
         None => TopologySource::parse(args.topology.as_deref().unwrap_or(DEFAULT_MACHINE)),
     };
     let loaded = topology::load_for(&source, Some(release)).map_err(|error| Trouble::Replay(error.into()))?;
+    let hz = args.hz.or(loaded.snapshot.hz).unwrap_or(250);
+    let first_tick_ns = recording.as_ref().and_then(|recording| recording.extracted.first_tick_ns(hz));
+    let first_tick_ns = first_tick_ns.unwrap_or(1_000_000_000 / u64::from(hz));
     let rules = args.affinity.as_deref().map(side_file).transpose()?;
     let (warmup_ns, measure_ns) = match &recording {
-        Some(recording) => (0, recording.wall_ns.max(1)),
+        Some(recording) => (0, recording.extracted.wall_ns.max(1)),
         None => (args.warmup, args.time),
     };
     let max_idle = loaded.snapshot.max_idle_balance_cost_ns.iter().copied().collect::<Option<Vec<u64>>>();
     let repeat = args.repeat.unwrap_or(if recording.is_some() { 1 } else { 3 });
     let setup = Setup {
         topology: Arc::new(loaded.topology.clone()),
-        hz: args.hz,
+        hz,
+        first_tick_ns,
         release: (u32::from(release.major), u32::from(release.minor)),
         cost: points.first().map_or_else(Cost::new, |point| point.cost),
         rules,
         soft_affinity: softness(&args.softness)?,
-        idle_exits_ns: recording.as_ref().map(|recording| Arc::clone(&recording.idle_exits)),
+        idle_exits: recording.as_ref().map(|recording| Arc::new(recording.extracted.idle_exits.clone())),
         max_idle_balance_cost_ns: recording.as_ref().and(max_idle).unwrap_or_default(),
         warmup_ns,
         measure_ns,
@@ -336,7 +375,7 @@ fn plan(args: &SimulateArgs, points: Vec<Point>, recording: Option<Recording>) -
     let names: Vec<String> = entrants.iter().map(crate::replay::Entrant::name).collect();
     let mut lines = vec![
         ("machine", format!("{} ({})", topology::draw::summary(&loaded.topology), loaded.origin())),
-        ("kernel", format!("rules of {}.{} around the wakeup path, HZ={}", release.major, release.minor, args.hz)),
+        ("kernel", format!("rules of {}.{} around the wakeup path, HZ={}", release.major, release.minor, hz)),
         ("baseline", names[0].clone()),
         ("patched", names[1..].join(", ")),
         ("time", format!("{} measured after {}", models::show_time(measure_ns), models::show_time(warmup_ns))),
@@ -346,8 +385,9 @@ fn plan(args: &SimulateArgs, points: Vec<Point>, recording: Option<Recording>) -
     if let Some(path) = &args.affinity {
         lines.push(("affinity", path.display().to_string()));
     }
-    if let Some(recording) = recording.filter(|recording| recording.lost > 0) {
-        lines.push(("lost", format!("events at {} places: programs are wrong there", recording.lost)));
+    if let Some(recording) = recording.filter(|recording| recording.extracted.lost > 0) {
+        let lost = recording.extracted.lost;
+        lines.push(("lost", format!("events at {lost} places: programs are wrong there")));
     }
     let title = points.first().map(|point| point.workload.name.clone()).unwrap_or_default();
     let title = if points.len() > 1 { format!("{} and {} more", title.trim(), points.len() - 1) } else { title };
@@ -401,14 +441,28 @@ fn costs(args: &SimulateArgs, mut base: Cost) -> Result<Vec<(String, Cost)>, Tro
         let (key, value) = pair("--set ", text)?;
         set(&mut base, key, value)?;
     }
-    let Some(sweep) = &args.sweep else { return Ok(vec![(String::new(), base)]) };
-    let (key, values) = pair("--sweep ", sweep)?;
-    let one = |value: &str| {
-        let mut cost = base;
-        set(&mut cost, key, value)?;
-        Ok((format!("{key}={value}"), cost))
-    };
-    values.split(',').map(one).collect()
+    let mut grid = vec![(String::new(), base)];
+    let mut keys = Vec::new();
+    for sweep in &args.sweep {
+        let (key, values) = pair("--sweep ", sweep)?;
+        if keys.contains(&key) {
+            return Err(usage(format!("--sweep {key}: given twice; put all its values into one, as {key}=A,B,C")));
+        }
+        keys.push(key);
+        let mut finer = Vec::new();
+        for (label, cost) in &grid {
+            for value in values.split(',') {
+                let mut cost = *cost;
+                set(&mut cost, key, value)?;
+                finer.push((format!("{label} {key}={value}").trim().to_owned(), cost));
+            }
+        }
+        if finer.len() > POINTS_MAX {
+            return Err(usage(format!("--sweep: more than {POINTS_MAX} combinations of costs")));
+        }
+        grid = finer;
+    }
+    Ok(grid)
 }
 
 fn set(cost: &mut Cost, key: &str, value: &str) -> Result<(), Trouble> {

@@ -27,6 +27,7 @@ pub mod merged;
 pub mod picture;
 pub mod placements;
 pub mod plot;
+pub mod reality;
 pub mod reproduction;
 pub mod shards;
 pub mod shell;

@@ -17,9 +17,10 @@ use std::collections::BTreeMap;
 
 use crate::cpumask::Cpumask;
 use crate::machine::bound_cpu;
+use crate::simulate::exits::{IdleExits, Taken};
 use crate::simulate::histogram::Histogram;
 use crate::simulate::program::{Arrivals, Channel, Dist, How, Op, SpecId, Start, TaskSpec, Times, Workload};
-use crate::trace::{Event, EventKind, PrevState, SisIn, Wakee};
+use crate::trace::{Context, Event, EventKind, PrevState, SisIn, Wakee};
 use crate::units::{Cpu, Pid};
 
 /// What a kernel, recorded or simulated, made of a workload.
@@ -73,7 +74,8 @@ struct Tape {
     runs_since: Option<u64>,
     /// Since when it sleeps, and where in `ops` that stands.
     sleeps: Option<(u64, usize)>,
-    woken_ns: Option<u64>,
+    /// When it was woken, and on which CPU.
+    woken: Option<(u64, Cpu)>,
     gone: bool,
 }
 
@@ -97,7 +99,9 @@ pub struct Extractor {
     cpus: Vec<CpuTape>,
     arrivals: BTreeMap<(usize, Cpu), Vec<u64>>,
     figures: Figures,
-    idle_latency: Histogram,
+    exits: Taken,
+    /// Wakings from softirqs: timers of the wheel, which expire in ticks.
+    softirq_ns: Vec<u64>,
     lost: u64,
 }
 
@@ -112,8 +116,32 @@ pub struct Extracted {
     pub wall_ns: u64,
     /// Marks of lost events.
     pub lost: u64,
-    /// From a waking to running, where the CPU that took the task was idle, ns.
-    pub idle_latency: Histogram,
+    /// How long idle CPUs took from a waking to running.
+    pub idle_exits: IdleExits,
+    softirq_ns: Vec<u64>,
+}
+
+/// Wakings from softirqs below which nothing is said about ticks.
+const SOFTIRQS_MIN: usize = 20;
+
+impl Extracted {
+    /// When the first tick came, ns after the beginning: timers expire in ticks, so that where the number of wakings from
+    /// softirqs within a jiffy rises most steeply there is the tick. `None` where there are too few.
+    pub fn first_tick_ns(&self, hz: u32) -> Option<u64> {
+        const PARTS: usize = 80;
+        if self.softirq_ns.len() < SOFTIRQS_MIN {
+            return None;
+        }
+        let jiffy_ns = 1_000_000_000 / u64::from(hz.max(1));
+        let mut counts = [0i64; PARTS];
+        for ns in &self.softirq_ns {
+            counts[(ns % jiffy_ns * PARTS as u64 / jiffy_ns) as usize] += 1;
+        }
+        let around = |at: usize, from: usize| -> i64 { (0..4).map(|off| counts[(at + from + off) % PARTS]).sum() };
+        let rise = |at: usize| around(at, 0) - around(at, PARTS - 4);
+        let at = (0..PARTS).max_by_key(|&at| (rise(at), std::cmp::Reverse(at)))?;
+        Some(jiffy_ns * at as u64 / PARTS as u64)
+    }
 }
 
 impl Extractor {
@@ -128,7 +156,8 @@ impl Extractor {
             cpus: vec![CpuTape::default(); cpus],
             arrivals: BTreeMap::new(),
             figures: Figures { busy_ns: vec![0; cpus], ..Figures::default() },
-            idle_latency: Histogram::default(),
+            exits: Taken::default(),
+            softirq_ns: Vec::new(),
             lost: 0,
         }
     }
@@ -177,7 +206,8 @@ impl Extractor {
             recorded: self.figures,
             wall_ns,
             lost: self.lost,
-            idle_latency: self.idle_latency,
+            idle_exits: self.exits.finish(),
+            softirq_ns: self.softirq_ns,
         }
     }
 
@@ -206,14 +236,7 @@ impl Extractor {
         self.workload.programs.push(Vec::new());
         self.workload.tasks.push(spec);
         self.workload.channels.push(Channel::default());
-        self.tapes.push(Tape {
-            spec: at,
-            ops: Vec::new(),
-            runs_since: None,
-            sleeps: None,
-            woken_ns: None,
-            gone: false,
-        });
+        self.tapes.push(Tape { spec: at, ops: Vec::new(), runs_since: None, sleeps: None, woken: None, gone: false });
         self.pids.insert(wakee.pid, at);
         at
     }
@@ -243,13 +266,14 @@ impl Extractor {
             self.cpus[cpu.index()].since = Some(self.start_ns);
             self.cpus[cpu.index()].busy = prev.pid != Pid::SWAPPER;
         }
+        let idle_since = self.cpus[cpu.index()].since.filter(|_| prev.pid == Pid::SWAPPER);
         self.book(cpu, ts_ns);
         self.cpus[cpu.index()].busy = next.pid != Pid::SWAPPER;
         if prev.pid != Pid::SWAPPER {
             self.leave(prev, cpu, ts_ns, state);
         }
         if next.pid != Pid::SWAPPER {
-            self.enter(next, cpu, ts_ns, prev.pid == Pid::SWAPPER);
+            self.enter(next, cpu, ts_ns, idle_since);
         }
     }
 
@@ -276,18 +300,21 @@ impl Extractor {
         }
     }
 
-    fn enter(&mut self, next: &Wakee, cpu: Cpu, ts_ns: u64, was_idle: bool) {
+    fn enter(&mut self, next: &Wakee, cpu: Cpu, ts_ns: u64, idle_since: Option<u64>) {
         let at = self.tape(next, cpu);
         let tape = &mut self.tapes[at];
-        if let Some(woken) = tape.woken_ns.take() {
+        if let Some((woken, waker)) = tape.woken.take() {
             let ns = ts_ns.saturating_sub(woken);
             self.figures.latency.add(ns);
-            if was_idle {
-                self.idle_latency.add(ns);
+            if let Some(idle_ns) = idle_since.and_then(|since| woken.checked_sub(since)) {
+                self.exits.add(waker == cpu, idle_ns, ns);
             }
         } else if let Some((since, wait)) = tape.sleeps {
             tape.ops[wait] = Op::Sleep(Dist::Fixed(ts_ns.saturating_sub(since)));
-        } else if tape.ops.is_empty() && matches!(self.workload.tasks[at].start, Start::Placed(_)) {
+        } else if idle_since.is_some()
+            && tape.ops.is_empty()
+            && matches!(self.workload.tasks[at].start, Start::Placed(_))
+        {
             tape.ops.push(Op::Until(ts_ns - self.start_ns));
         }
         tape.sleeps = None;
@@ -297,6 +324,9 @@ impl Extractor {
     fn waking(&mut self, event: &Event, wakee: &Wakee, target_cpu: Cpu) {
         let ts_ns = event.ts_ns;
         self.cpus[event.cpu.index()].signal = None;
+        if event.context.contains(Context::SOFTIRQ) && !event.context.contains(Context::HARDIRQ) {
+            self.softirq_ns.push(ts_ns - self.start_ns);
+        }
         let first = !self.pids.contains_key(&wakee.pid);
         let at = self.tape(wakee, target_cpu);
         if first {
@@ -304,10 +334,10 @@ impl Extractor {
             self.tapes[at].sleeps = Some((self.start_ns, 0));
         }
         let tape = &mut self.tapes[at];
-        if tape.sleeps.is_none() || tape.woken_ns.is_some() {
+        if tape.sleeps.is_none() || tape.woken.is_some() {
             return;
         }
-        tape.woken_ns = Some(ts_ns);
+        tape.woken = Some((ts_ns, event.cpu));
         let waker = self.pids.get(&event.pid).copied().filter(|&waker| self.tapes[waker].runs_since.is_some());
         match waker.filter(|_| event.context.in_task(event.pid)) {
             Some(waker) => {
@@ -373,9 +403,12 @@ impl Extractor {
         task.policy_idle |= told.policy == Some(5);
         if let (Some(words), Some(n)) = (told.cpus_ptr, told.nr_cpus_allowed)
             && let Some(mask) = Cpumask::from_words(&words)
-            && mask.weight() == n
         {
-            task.allowed = Some(mask & Cpumask::first_n(self.cpus.len()));
+            // Bits beyond the machine's CPUs are whatever stood there; a mask that is not all there is not believed.
+            let mask = mask & Cpumask::first_n(self.cpus.len());
+            if mask.weight() == n {
+                task.allowed = Some(mask);
+            }
         }
     }
 }
@@ -383,7 +416,6 @@ impl Extractor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::Context;
     use crate::units::Comm;
 
     fn wakee(pid: i32) -> Wakee {

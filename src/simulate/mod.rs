@@ -9,18 +9,20 @@
 pub mod cfs;
 pub mod cost;
 mod engine;
+pub mod exits;
 pub mod extract;
 pub mod histogram;
 pub mod invent;
 pub mod models;
 pub mod program;
+pub mod reality;
 pub mod rtapp;
 pub mod stats;
 pub mod suite;
 pub mod trial;
 
 pub use cost::{Cost, CostError};
-pub use engine::{Setup, SimulateError, run, run_audited};
+pub use engine::{Decided, Setup, SimulateError, Watch, run, run_audited, run_watched};
 pub use histogram::Histogram;
 pub use program::{Arrivals, Dist, How, Op, Start, TaskSpec, Times, Workload, WorkloadError};
 pub use stats::Stats;

@@ -12,8 +12,8 @@
 //! of the difference in idle CPUs elsewhere; between nodes a difference of two tasks is let be. A running task is pushed
 //! only if that failed three times, as by the stopper.
 
-use super::Sim;
 use super::wake::MIGRATION_COST_NS;
+use super::{Sim, What};
 use crate::cpumask::Cpumask;
 use crate::fair::Step;
 use crate::machine::{TaskId, intervals, nr_idle_scan};
@@ -40,6 +40,8 @@ struct CpuBalance {
 pub(super) struct Balancer {
     cpus: Vec<CpuBalance>,
     nohz_next: u64,
+    /// An idle CPU is on its way to balance for the others.
+    is_kicked: bool,
     /// By domain, of an idle and of a busy CPU.
     intervals: Vec<[u64; 2]>,
     nr_idle_scan: Vec<Option<u32>>,
@@ -54,6 +56,7 @@ impl Balancer {
         Self {
             cpus: topology.cpus().map(cpu).collect(),
             nohz_next: jiffies,
+            is_kicked: false,
             intervals: topology.domains().iter().map(|domain| intervals(&domain.span, hz)).collect(),
             nr_idle_scan: vec![None; topology.nr_shared()],
         }
@@ -76,7 +79,7 @@ impl Group {
 }
 
 impl Sim<'_> {
-    /// **Source**: trigger_load_balance(), nohz_balancer_kick().
+    /// **Source**: trigger_load_balance(), nohz_balancer_kick(): the first idle CPU gets an interrupt.
     pub(super) fn balance_at_tick(&mut self, cpu: Cpu) {
         let now = self.state.jiffies;
         if now >= self.balancer.cpus[cpu.index()].next {
@@ -91,12 +94,29 @@ impl Sim<'_> {
         if self.state.rq.nr_running[cpu.index()] < 2 && busy <= 1 {
             return;
         }
+        // Another kick before that one is answered is none (NOHZ_BALANCE_KICK).
+        self.balancer.nohz_next = now + 1;
+        let Some(ilb) = idle.first().filter(|_| !std::mem::replace(&mut self.balancer.is_kicked, true)) else { return };
+        let reach = self.reach_ns(ilb);
+        self.at(self.now_ns + reach, What::Nohz(ilb));
+    }
+
+    /// **Source**: nohz_idle_balance(): of all idle CPUs, from the next one on, its own last; over when it has work itself.
+    pub(super) fn nohz_balance(&mut self, ilb: Cpu) {
+        self.balancer.is_kicked = false;
+        let now = self.state.jiffies;
+        let idle = *self.topology.online() & self.state.rq.curr_idle;
         let mut next = now + 60 * u64::from(self.setup.hz);
-        for other in idle.iter() {
-            if now >= self.balancer.cpus[other.index()].next {
-                self.rebalance(other, true);
+        let (before, after): (Vec<Cpu>, Vec<Cpu>) = idle.iter().partition(|&cpu| cpu <= ilb);
+        for cpu in after.into_iter().chain(before) {
+            if self.state.rq.nr_running[ilb.index()] > 0 {
+                next = now + 1;
+                break;
             }
-            next = next.min(self.balancer.cpus[other.index()].next);
+            if now >= self.balancer.cpus[cpu.index()].next && self.is_free(cpu) {
+                self.rebalance(cpu, true);
+            }
+            next = next.min(self.balancer.cpus[cpu.index()].next);
         }
         self.balancer.nohz_next = next.max(now + 1);
     }
@@ -274,7 +294,7 @@ impl Sim<'_> {
         self.stats.pulled[self.topology.distance(from, to) as usize] += 1;
         self.move_queued(id, from, to);
         if self.is_idle(to) {
-            let exit = self.cpus[to.index()].idle.exit_ns;
+            let exit = self.exit_ns(to, false);
             self.kick(to, self.now_ns + exit);
         }
     }

@@ -69,6 +69,7 @@ impl<'a> Sim<'a> {
             waiters: VecDeque::new(),
         };
         Self {
+            watch: None,
             loads: Loads::new(n, n),
             implementation,
             workload,
@@ -129,22 +130,27 @@ impl<'a> Sim<'a> {
         for at in 0..self.workload.arrivals.len() {
             self.next_arrival(at as u32);
         }
-        self.at(self.jiffy_ns(), What::Tick);
+        self.at(self.setup.first_tick_ns, What::Tick);
         self.at(self.begin_ns, What::Begin);
         self.at(self.end_ns, What::End);
         Ok(())
     }
 
-    /// A task whose program begins by waiting for something waits; another one's begins now.
+    /// A task whose program begins by waiting for something waits, one that sleeps at first does so; another one is on its
+    /// CPU's run queue, without anybody having chosen it.
     fn begin_asleep(&mut self, id: TaskId) {
         let program = self.workload.programs[self.books[id.index()].program].first();
         match program {
+            Some(&Op::Until(ns)) => {
+                self.books[id.index()].at = 1;
+                self.at(ns, What::Timer(id));
+            }
             Some(&Op::Wait(channel)) if self.channels[channel].tokens == 0 => {
                 self.channels[channel].waiters.push_back(id);
                 let book = &mut self.books[id.index()];
                 (book.waits, book.at) = (true, 1);
             }
-            _ => self.at(0, What::Timer(id)),
+            _ => self.begin_queued(id),
         }
     }
 
@@ -312,6 +318,7 @@ impl<'a> Sim<'a> {
         }
         self.stats = Stats::new(self.cpus.len());
         self.by_comm.iter_mut().for_each(|by| *by = ByComm::default());
+        self.tell_running();
     }
 
     /// What was counted, up to now.

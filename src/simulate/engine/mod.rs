@@ -15,6 +15,7 @@ mod run;
 mod switch;
 mod tick;
 mod wake;
+mod watch;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -25,10 +26,13 @@ use crate::fair::{Implementation, Step};
 use crate::machine::{Loads, State, TaskId};
 use crate::simulate::cfs::{Cfs, Entity, Order, Tunables};
 use crate::simulate::cost::{Cost, IdleState};
+use crate::simulate::exits::IdleExits;
 use crate::simulate::program::{ProgramId, Workload, WorkloadError};
 use crate::simulate::stats::{BINS, Stats};
 use crate::topology::{DomainId, Topology};
 use crate::units::{Comm, Cpu};
+
+pub use watch::{Decided, Watch};
 
 /// The machine and for how long it runs.
 #[derive(Debug, Clone)]
@@ -37,6 +41,8 @@ pub struct Setup {
     pub topology: Arc<Topology>,
     /// Jiffies per second.
     pub hz: u32,
+    /// The first tick comes so long after the beginning, ns; later ones a jiffy apart.
+    pub first_tick_ns: u64,
     /// Which kernel's rules go around the wakeup path (wake lists, new-idle balancing), as major and minor.
     pub release: (u32, u32),
     /// What things cost.
@@ -45,8 +51,9 @@ pub struct Setup {
     pub rules: Option<Arc<Rules>>,
     /// `sysctl_sched_preferred` and `sysctl_sched_allowed` of the soft-affinity RFC.
     pub soft_affinity: (u32, u32),
-    /// How long an idle CPU takes to begin, ns: one of these, each as likely as another, in place of what idle states cost.
-    pub idle_exits_ns: Option<Arc<Vec<u64>>>,
+    /// How long an idle CPU takes to begin, as recorded, in place of what idle states cost. Arrivals are then at the
+    /// times at which their handlers ran.
+    pub idle_exits: Option<Arc<IdleExits>>,
     /// Per CPU `rq->max_idle_balance_cost`, ns; empty: the kernel's floor, and new-idle balancing costs what `cost` says.
     pub max_idle_balance_cost_ns: Vec<u64>,
     /// Simulated before anything is counted, ns.
@@ -61,11 +68,12 @@ impl Setup {
         Self {
             topology,
             hz: 250,
+            first_tick_ns: 4_000_000,
             release: (5, 11),
             cost: Cost::new(),
             rules: None,
             soft_affinity: (1, 100),
-            idle_exits_ns: None,
+            idle_exits: None,
             max_idle_balance_cost_ns: Vec::new(),
             warmup_ns: 100_000_000,
             measure_ns: 500_000_000,
@@ -167,6 +175,8 @@ struct CpuBook {
     /// Tasks on its wake list.
     listed: u32,
     idle: IdleState,
+    /// Which of the recorded times it takes to leave idle.
+    exit_draw: u64,
     /// Since when it is idle or busy.
     since_ns: u64,
     /// Average length of its idle periods, ns.
@@ -196,6 +206,8 @@ enum What {
     /// Its interrupt's handler runs.
     Arrived(u32, u64),
     Tick,
+    /// An idle CPU balances for all that are idle.
+    Nohz(Cpu),
     Begin,
     End,
 }
@@ -213,6 +225,7 @@ const TASKS_MAX: usize = 100_000;
 
 /// A simulation under way.
 struct Sim<'a> {
+    watch: Option<&'a mut dyn Watch>,
     state: State,
     loads: Loads,
     implementation: &'a mut dyn Implementation,
@@ -264,8 +277,25 @@ pub fn run(
     implementation: &mut dyn Implementation,
     seed: u64,
 ) -> Result<Stats, SimulateError> {
-    workload.check()?;
-    let mut sim = Sim::new(setup, workload, implementation, seed);
+    play(Sim::new(setup, workload, implementation, seed))
+}
+
+/// [`run`], with everything that happens after the warm-up told to `watch`, in order.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_watched(
+    setup: &Setup,
+    workload: &Workload,
+    implementation: &mut dyn Implementation,
+    seed: u64,
+    watch: &mut dyn Watch,
+) -> Result<Stats, SimulateError> {
+    play(Sim { watch: Some(watch), ..Sim::new(setup, workload, implementation, seed) })
+}
+
+fn play(mut sim: Sim<'_>) -> Result<Stats, SimulateError> {
+    sim.workload.check()?;
     sim.begin()?;
     sim.go();
     match (sim.error.take(), sim.implementation.fault()) {
@@ -342,6 +372,7 @@ impl Sim<'_> {
             What::Arrive(source) => self.arrive(source),
             What::Arrived(source, since_ns) => self.arrived(source, since_ns),
             What::Tick => self.tick(),
+            What::Nohz(cpu) => self.nohz_balance(cpu),
             What::Begin => self.begin_counting(),
             What::End => self.over = true,
         }

@@ -61,10 +61,12 @@ impl Sim<'_> {
                 break;
             }
         }
+        self.tell_switch(cpu, prev, None);
         self.enter_idle(cpu);
     }
 
     fn switch_to(&mut self, cpu: Cpu, id: TaskId, prev: Option<TaskId>) {
+        self.tell_switch(cpu, prev, Some(id));
         let at = cpu.index();
         let was_idle = self.cpus[at].curr.is_none();
         if was_idle {
@@ -118,9 +120,9 @@ impl Sim<'_> {
         book.need_resched = false;
         book.booked_ns = self.now_ns;
         book.idle = self.cost.idle_state(book.idle_ns);
-        if let Some(exits) = self.setup.idle_exits_ns.as_ref().filter(|exits| !exits.is_empty()) {
-            let at = self.random.rand_u64() % exits.len() as u64;
-            book.idle = IdleState { depth: 1, exit_ns: exits[at as usize] };
+        if self.setup.idle_exits.is_some() {
+            book.exit_draw = self.random.rand_u64();
+            book.idle = IdleState { depth: 1, exit_ns: 0 };
         }
         let IdleState { depth, exit_ns } = book.idle;
         self.state.rq.exit_latency_us[at] = (depth > 0).then_some((exit_ns / 1000) as u32);

@@ -24,6 +24,7 @@ impl Sim<'_> {
     /// Wakes a task; what that costs in the context of `this_cpu`, `delay_ns` from now.
     fn wake(&mut self, id: TaskId, this_cpu: Cpu, sync: bool, in_task: bool, delay_ns: u64) -> u64 {
         let prev_cpu = self.state.tasks[id].task_cpu;
+        self.tell_waking(id, this_cpu, prev_cpu);
         let task = &self.state.tasks[id];
         let (cpu, scan) = if task.nr_cpus_allowed > 1 {
             let (decision, scan) = self.decide(id, this_cpu, prev_cpu, WakeKind::Ttwu, sync, in_task);
@@ -66,6 +67,7 @@ impl Sim<'_> {
             _ => u64::from(decision.probes) * self.cost.probe_llc_ns,
         };
         self.stats.scan_ns += scan;
+        self.tell_decision(&wakeup, &decision);
         (decision, scan)
     }
 
@@ -119,11 +121,11 @@ impl Sim<'_> {
     }
 
     /// From sending an interrupt to its handler.
-    fn reach_ns(&self, cpu: Cpu) -> u64 {
+    pub(super) fn reach_ns(&self, cpu: Cpu) -> u64 {
         let book = &self.cpus[cpu.index()];
         match (book.curr, book.idle.depth) {
             (None, 0) => 0,
-            (None, _) => self.cost.ipi_ns + book.idle.exit_ns,
+            (None, _) => self.cost.ipi_ns + self.exit_ns(cpu, false),
             (Some(_), _) => self.cost.ipi_ns,
         }
     }
@@ -148,6 +150,14 @@ impl Sim<'_> {
         self.loads.enqueue(id.index(), cpu, self.now_ns, &self.state.rq.curr_idle);
         self.show(cpu);
         self.settle(cpu);
+        self.tell_wakeup(id, cpu, arrival == Arrival::New);
+    }
+
+    /// A task that waited for its CPU when the simulation began.
+    pub(super) fn begin_queued(&mut self, id: TaskId) {
+        let cpu = self.state.tasks[id].task_cpu;
+        self.activate(id, cpu, false, Arrival::New);
+        self.kick(cpu, self.now_ns);
     }
 
     /// **Source**: ttwu_do_wakeup(): update_avg(), then the clamp.
@@ -168,7 +178,11 @@ impl Sim<'_> {
     /// A queued task makes an idle CPU look, and may take a busy one.
     fn check_preempt(&mut self, id: TaskId, cpu: Cpu, this_cpu: Cpu, delay_ns: u64) {
         let at = cpu.index();
-        let reach = if cpu == this_cpu { 0 } else { self.reach_ns(cpu) };
+        let reach = match cpu == this_cpu {
+            false => self.reach_ns(cpu),
+            true if self.setup.idle_exits.is_some() && self.is_idle(cpu) => self.exit_ns(cpu, true),
+            true => 0,
+        };
         match self.cpus[at].curr {
             None => self.kick(cpu, self.now_ns + delay_ns + reach),
             Some(curr) => {
@@ -222,7 +236,16 @@ impl Sim<'_> {
     /// How long a CPU needs to wake for an interrupt.
     fn interrupt_delay(&self, cpu: Cpu) -> u64 {
         let book = &self.cpus[cpu.index()];
-        if book.curr.is_none() { book.idle.exit_ns } else { 0 }
+        if book.curr.is_none() && self.setup.idle_exits.is_none() { book.idle.exit_ns } else { 0 }
+    }
+
+    /// How long an idle CPU takes to begin: its idle state's exit, or as recorded.
+    pub(super) fn exit_ns(&self, cpu: Cpu, is_local: bool) -> u64 {
+        let book = &self.cpus[cpu.index()];
+        match &self.setup.idle_exits {
+            None => book.idle.exit_ns,
+            Some(exits) => exits.draw(is_local, self.now_ns - book.booked_ns, book.exit_draw),
+        }
     }
 
     /// The timer's handler.
