@@ -182,8 +182,56 @@ fn recordings_come_out_near_what_was_recorded() {
         }
         let (by_cpu, by_rank, migrations) = reality(&file);
         println!("{name}: {by_cpu:.1} points by CPU, {by_rank:.1} by rank, {migrations:.2} of the migrations");
-        // In smt8-pipe-v6 two tasks run all the time, and on which sibling of their cores is chance: by CPU 38 points.
-        let error = if name == "smt8-pipe-v6" { by_rank } else { by_cpu };
-        assert!(error < 10.0 && (0.5..=2.0).contains(&migrations), "{name}: {by_cpu} {by_rank} {migrations}");
+        // In smt8-pipe-v6 two tasks run all the time and hang on one pass of load balancing: over seeds see docs/reality.md.
+        assert!(by_cpu < 10.0 && (0.5..=2.0).contains(&migrations), "{name}: {by_cpu} {by_rank} {migrations}");
     }
+}
+
+#[test]
+fn several_costs_make_a_grid_of_stated_size() {
+    let text = fine(&with(&["pipe", "--repeat", "1", "--sweep", "ipi_ns=0,500", "--sweep", "probe_llc_ns=10,20,30"]));
+    let rows = text.lines().filter(|line| line.trim_start().starts_with("Hmean")).count();
+    assert_eq!(rows, 6, "{text}");
+    assert!(text.contains("1 ipi_ns=500 probe_llc_ns=30"), "{text}");
+    assert!(trouble(&["pipe", "--sweep", "ipi_ns=1", "--sweep", "ipi_ns=2"]).contains("given twice"));
+    let many: Vec<String> = (0..40).map(|value| value.to_string()).collect();
+    let sweep = |key: &str| format!("{key}={}", many.join(","));
+    let (one, two) = (sweep("ipi_ns"), sweep("probe_llc_ns"));
+    assert!(trouble(&["pipe", "--sweep", &one, "--sweep", &two]).contains("more than 1000"));
+}
+
+#[test]
+fn a_page_has_its_pictures_and_loads_nothing() {
+    let page = fine(&with(&["tbench", "clients=1,2,4", "--patched", "v5.11+recent-used", "--format", "html"]));
+    for part in ["Fast success rate against utilisation", "Load 4", "SIS Search", "tbench_srv", "v5.11+recent-used"] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page.contains(" NaN"), "a picture has no such place");
+    assert!(page.matches("<svg").count() >= 8 && !page.contains("http://") && !page.contains("MNaN"), "{}", page.len());
+}
+
+#[test]
+fn the_schedule_goes_to_perfetto() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("s.pftrace").display().to_string();
+    let args = ["pipe", "--format", "perfetto", "-o", &path, "--patched", "v6.1"];
+    assert_eq!(fine(&with(&args)), "");
+    let bytes = std::fs::read(&path).expect("a file");
+    let has = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+    for text in ["v5.11 (baseline): what runs", "v6.1 (patched): placements", "CPU 7", "Closed loop", "pipe ["] {
+        assert!(has(text), "{text}");
+    }
+    assert_eq!(fine(&with(&args)), "");
+    assert!(std::fs::read(&path).expect("a file") == bytes, "the same again");
+    assert!(trouble(&with(&["pipe", "--format", "perfetto"])).contains("-o NAME.pftrace"));
+    assert!(trouble(&with(&["pipe", "pairs=1,2", "--format", "perfetto", "-o", &path])).contains("one load"));
+}
+
+#[test]
+fn the_check_against_reality_is_a_table_over_seeds() {
+    let file = format!("{}/traces/smt8-light-state-truth/trace.dat", env!("CARGO_MANIFEST_DIR"));
+    let table = fine(&["--suite", "reality", &file, "--repeat", "2"]);
+    let row = table.lines().find(|line| line.starts_with("| smt8-light-state-truth | v6.1 | 8 |")).expect("a row");
+    assert!(row.contains("2 of 2"), "{table}");
+    assert!(trouble(&["tbench", "--suite", "reality"]).contains("expected recordings"));
 }

@@ -346,6 +346,19 @@ pub enum ReplayFormat {
     Parquet,
 }
 
+/// Formats of the report of simulations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SimulateFormat {
+    /// For people.
+    Text,
+    /// For programs: docs/simulate.schema.json.
+    Json,
+    /// One self-contained page with pictures over the load and over time.
+    Html,
+    /// A trace for ui.perfetto.dev: the schedule of each implementation (one load, one seed).
+    Perfetto,
+}
+
 /// `sisdiff explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {

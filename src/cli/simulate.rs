@@ -9,14 +9,16 @@ use std::sync::Arc;
 use clap::{ArgAction, Args, ValueEnum, ValueHint};
 
 use crate::affinity::Rules;
-use crate::cli::args::{DEFAULT_BASELINE, Format};
+use crate::cli::args::{DEFAULT_BASELINE, SimulateFormat};
 use crate::cli::bounded;
 use crate::cli::output::{Trouble, print};
 use crate::cli::sink::{Sink, is_stdout};
 use crate::cli::trees::{self, TreeArgs};
 use crate::cli::values::{parse_hz, parse_spec};
 use crate::counters::RecentMiss;
+use crate::export::perfetto::simulated::Simulated;
 use crate::replay::recording::{ReaderKind, Source};
+use crate::report::html;
 use crate::report::reality::markdown as reality_markdown;
 use crate::report::reproduction::markdown;
 use crate::report::simulate::{Head, reality, text};
@@ -24,7 +26,7 @@ use crate::report::simulate_json::json;
 use crate::simulate::extract::{Extracted, Extractor};
 use crate::simulate::models::{self, MODELS, Model};
 use crate::simulate::reality::Reality;
-use crate::simulate::trial::{Point, Row, Trial, play};
+use crate::simulate::trial::{Point, Row, Trial, play, watched};
 use crate::simulate::{Cost, Setup, Workload, cost, rtapp, suite};
 use crate::spec::{ModelSpec, Spec, model_of};
 use crate::topology::{self, TopologySource};
@@ -36,9 +38,14 @@ pub const EXAMPLES: &str = "Examples:
   sisdiff simulate hackbench groups=4,16 instances=2 --baseline v5.2 --patched v5.2+soft-affinity --affinity soft.toml
   sisdiff simulate tbench clients=64 --sweep probe_llc_ns=10,25,100
       whether a result hangs on a cost that somebody guessed
+  sisdiff simulate tbench clients=1,2,4,8,16,32,64,128 --format html -o tbench.html
+      the same as a page, with pictures over the load and over time
+  sisdiff simulate tbench clients=64 --time 20ms --format perfetto -o tbench.pftrace
+      what ran where, side by side, for ui.perfetto.dev
   sisdiff simulate app.json                      rt-app's grammar, a subset
   sisdiff simulate trace.dat                     what its tasks do, closed loop, beside what the recorded kernel did
   sisdiff simulate --suite mails -o reproduction.md
+  sisdiff simulate --suite reality traces/*/trace.dat -o reality.md
   sisdiff simulate --print-cost > cost.toml      every cost with its source; edit, then --cost cost.toml
   sisdiff simulate --list                        the workloads and their parameters";
 
@@ -103,8 +110,8 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
     /// How the report is written.
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
-    pub format: Format,
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = SimulateFormat::Text)]
+    pub format: SimulateFormat,
     /// Where the report goes. Default: stdout.
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
@@ -153,6 +160,9 @@ pub fn simulate(args: SimulateArgs) -> Result<ExitCode, Trouble> {
         print(&list())?;
         return Ok(ExitCode::SUCCESS);
     }
+    if args.format == SimulateFormat::Perfetto {
+        return perfetto(&args);
+    }
     let output = args.output.as_deref().map(Sink::open).transpose()?;
     if args.suite == Some(SuiteArg::Reality) {
         let rows = realities(&args)?;
@@ -174,20 +184,61 @@ pub fn simulate(args: SimulateArgs) -> Result<ExitCode, Trouble> {
             one(&args, points, None)?
         }
         Input::Written(workload) => {
-            let point =
-                |(label, cost): (String, Cost)| Point { label, workload: workload.clone(), cost, recorded: None };
-            let points = costs(&args, Cost::new())?.into_iter().map(point).collect();
+            let points = written(&workload, costs(&args, Cost::new())?);
             one(&args, points, None)?
         }
         Input::Recordings(files) => recordings(&args, &files)?,
     };
     let report = match args.format {
-        Format::Text if rows.iter().filter(|row| row.recorded.is_some()).count() > 1 => reality(&rows),
-        Format::Text => text(&head, &rows),
-        Format::Json => json(&head, &rows).map_err(|error| Trouble::Usage(error.to_string()))?,
+        SimulateFormat::Text if rows.iter().filter(|row| row.recorded.is_some()).count() > 1 => reality(&rows),
+        SimulateFormat::Text => text(&head, &rows),
+        SimulateFormat::Json => json(&head, &rows).map_err(|error| Trouble::Usage(error.to_string()))?,
+        SimulateFormat::Html => html::simulate::report(&head, &rows),
+        SimulateFormat::Perfetto => String::new(),
     };
     deliver(&report, output)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The schedule of one load and one seed under each implementation.
+fn perfetto(args: &SimulateArgs) -> Result<ExitCode, Trouble> {
+    if args.suite.is_some() {
+        return Err(usage("--format perfetto shows one load; a suite has many"));
+    }
+    let Some(path) = &args.output else {
+        return Err(usage("--format perfetto is binary: give -o NAME.pftrace, or -o - for stdout"));
+    };
+    let costs = |recorded: bool| costs(args, if recorded { Cost::free() } else { Cost::new() });
+    let (points, recorded) = match inputs(args)? {
+        Input::Model(model) => (points(args, model, &costs(false)?)?, None),
+        Input::Written(workload) => (written(&workload, costs(false)?), None),
+        Input::Recordings(files) => match files.as_slice() {
+            [file] => recording(args, file).map(|(points, recorded)| (points, Some(recorded)))?,
+            _ => return Err(usage("--format perfetto shows one recording; give one")),
+        },
+    };
+    let [point] = points.as_slice() else {
+        return Err(usage(format!("--format perfetto shows one load; these are {}", points.len())));
+    };
+    let point = point.clone();
+    let (trial, head) = plan(args, points, recorded)?;
+    let sink = Sink::open(path)?;
+    let name = sink.name();
+    let cpus = trial.setup.topology.nr_cpu_ids();
+    let mut out = Simulated::new(std::io::BufWriter::new(sink), &name, &head.names, cpus);
+    let end_ns = trial.setup.warmup_ns + trial.setup.measure_ns;
+    for at in 0..trial.entrants.len() {
+        out.next(at, end_ns);
+        watched(&trial, &point, at, &mut out).map_err(usage)?;
+    }
+    let out = out.finish(end_ns).map_err(Trouble::Replay)?;
+    out.into_inner().map_err(|error| Trouble::write(&name, error.error()))?.finish()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn written(workload: &Workload, costs: Vec<(String, Cost)>) -> Vec<Point> {
+    let point = |(label, cost): (String, Cost)| Point { label, workload: workload.clone(), cost, recorded: None };
+    costs.into_iter().map(point).collect()
 }
 
 /// What is simulated.
@@ -338,6 +389,9 @@ fn plan(args: &SimulateArgs, points: Vec<Point>, recording: Option<Recording>) -
     };
     let loaded = topology::load_for(&source, Some(release)).map_err(|error| Trouble::Replay(error.into()))?;
     let hz = args.hz.or(loaded.snapshot.hz).unwrap_or(250);
+    let cpus = loaded.topology.nr_cpu_ids();
+    let late_ticks_ns =
+        recording.as_ref().map_or_else(Vec::new, |recording| recording.extracted.late_ticks_ns(hz, cpus));
     let first_tick_ns = recording.as_ref().and_then(|recording| recording.extracted.first_tick_ns(hz));
     let first_tick_ns = first_tick_ns.unwrap_or(1_000_000_000 / u64::from(hz));
     let rules = args.affinity.as_deref().map(side_file).transpose()?;
@@ -351,6 +405,7 @@ fn plan(args: &SimulateArgs, points: Vec<Point>, recording: Option<Recording>) -
         topology: Arc::new(loaded.topology.clone()),
         hz,
         first_tick_ns,
+        late_ticks_ns,
         release: (u32::from(release.major), u32::from(release.minor)),
         cost: points.first().map_or_else(Cost::new, |point| point.cost),
         rules,

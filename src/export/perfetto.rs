@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A replay as a Perfetto trace: what ran on each CPU as recorded, and beside it a track of each implementation's
-//! placements, of what differs, and of its SIS counters.
+//! placements, of what differs, and of its SIS counters. `simulated.rs` writes simulations with the same writer.
 //!
 //! **Source**: protos/perfetto/trace of Perfetto v59 (trace_packet.proto, track_event, ftrace_event.proto, sched.proto).
+
+pub mod simulated;
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -65,19 +67,7 @@ pub struct Perfetto<W>(RefCell<Writer<W>>);
 impl<W: Write> Perfetto<W> {
     /// Into `out`, which is called `name` in errors.
     pub fn new(out: W, name: &str) -> Self {
-        let writer = Writer {
-            out,
-            name: name.to_owned(),
-            failed: None,
-            begun: false,
-            columns: Vec::new(),
-            bundles: Vec::new(),
-            counted: Vec::new(),
-            counted_ns: 0,
-            last_ns: 0,
-            filter: Filter::default(),
-        };
-        Self(RefCell::new(writer))
+        Self(RefCell::new(Writer::new(out, name)))
     }
 
     /// Writes what is left, and gives back where it went.
@@ -85,13 +75,7 @@ impl<W: Write> Perfetto<W> {
     /// # Errors
     /// [`ReplayError::Write`].
     pub fn finish(self) -> Result<W, ReplayError> {
-        let mut writer = self.0.into_inner();
-        for cpu in 0..writer.bundles.len() {
-            writer.flush(cpu);
-        }
-        writer.counters(writer.last_ns);
-        let Writer { out, failed, .. } = writer;
-        failed.map_or(Ok(out), Err)
+        self.0.into_inner().finish()
     }
 }
 
@@ -116,7 +100,7 @@ impl<W: Write> Observer for Perfetto<W> {
         writer.columns = bench.contestants.iter().map(|one| (one.implementation.name().to_owned(), one.role)).collect();
         writer.counted = vec![SisCounters::default(); writer.columns.len()];
         writer.filter = filter.clone();
-        writer.tracks();
+        writer.tracks("Open loop: each decision starts from the recorded state of the machine.");
     }
 
     fn event(&self, event: &Event) {
@@ -131,6 +115,29 @@ impl<W: Write> Observer for Perfetto<W> {
 }
 
 impl<W: Write> Writer<W> {
+    fn new(out: W, name: &str) -> Self {
+        Self {
+            out,
+            name: name.to_owned(),
+            failed: None,
+            begun: false,
+            columns: Vec::new(),
+            bundles: Vec::new(),
+            counted: Vec::new(),
+            counted_ns: 0,
+            last_ns: 0,
+            filter: Filter::default(),
+        }
+    }
+
+    fn finish(mut self) -> Result<W, ReplayError> {
+        for cpu in 0..self.bundles.len() {
+            self.flush(cpu);
+        }
+        self.counters(self.last_ns);
+        self.failed.map_or(Ok(self.out), Err)
+    }
+
     /// Writes a packet; Trace has them as its field 1.
     fn packet(&mut self, packet: Message) {
         if self.failed.is_some() {
@@ -148,10 +155,6 @@ impl<W: Write> Writer<W> {
         let mut track = Message::default().uint(1, uuid).text(2, name);
         if let Some(parent) = parent {
             track = track.uint(5, parent).int(12, rank as i64);
-        } else {
-            // Children in the order of their ranks.
-            track =
-                track.uint(11, 3).text(14, "Open loop: each decision starts from the recorded state of the machine.");
         }
         if is_counter {
             track = track.message(8, &Message::default());
@@ -159,8 +162,18 @@ impl<W: Write> Writer<W> {
         self.packet(Message::default().message(packet::TRACK_DESCRIPTOR, &track));
     }
 
-    fn tracks(&mut self) {
-        self.track(ROOT, None, "sisdiff", 0, false);
+    /// A track whose children are in the order of their ranks.
+    fn group(&mut self, uuid: u64, parent: Option<(u64, usize)>, name: &str, description: &str) {
+        let mut track = Message::default().uint(1, uuid).text(2, name);
+        if let Some((parent, rank)) = parent {
+            track = track.uint(5, parent).int(12, rank as i64);
+        }
+        track = track.uint(11, 3).text(14, description);
+        self.packet(Message::default().message(packet::TRACK_DESCRIPTOR, &track));
+    }
+
+    fn tracks(&mut self, description: &str) {
+        self.group(ROOT, None, "sisdiff", description);
         let columns = self.columns.clone();
         let baseline = columns.iter().find(|(_, role)| *role == Role::Baseline).map_or("", |(name, _)| name).to_owned();
         for (at, (name, role)) in columns.iter().enumerate() {

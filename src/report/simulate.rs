@@ -34,19 +34,21 @@ pub fn text(head: &Head, rows: &[Row]) -> String {
     out += &section(&format!(
         "throughput: {unit} a second, harmonic mean over seeds; * the 95 % intervals do not overlap"
     ));
-    out += &throughput(head, rows);
+    out += &columns(2, &align(head), &throughput_rows(head, rows));
     if rows.iter().any(|row| row.recorded.is_some()) {
         out += &section("reality check: what the recorded kernel made of it");
         out += &reality(rows);
     }
     out += &section("wakeup latency, us");
-    out += &latency(head, rows);
+    out += &(columns(2, &align(head), &latency_rows(head, rows)) + LATENCY_NOTE);
     out += &section("scheduling");
-    out += &scheduling(head, rows);
+    out += &columns(2, &align(head), &scheduling_rows(head, rows));
     out += &section("SIS counters, all loads and seeds together");
     out += &counters_table(head, rows);
     out += &section("by task name");
-    out += &by_comm(head, rows);
+    let mut align = vec![Align::Left; 3];
+    align.extend([Align::Right; 5]);
+    out += &columns(2, &align, &by_comm_rows(head, rows));
     out
 }
 
@@ -69,7 +71,8 @@ fn with_change(value: f64, base: f64, decimals: usize, star: bool) -> String {
     if star { format!("{value:.decimals$} *{change:7.2}%*") } else { format!("{value:.decimals$} ({change:7.2}%)") }
 }
 
-fn throughput(head: &Head, rows: &[Row]) -> String {
+/// Throughput by load: the first row is the head.
+pub fn throughput_rows(head: &Head, rows: &[Row]) -> Vec<Vec<String>> {
     let mut table = vec![header(head)];
     for row in rows {
         let Some(first) = row.cells.first() else { continue };
@@ -84,7 +87,7 @@ fn throughput(head: &Head, rows: &[Row]) -> String {
             table.push(line);
         }
     }
-    columns(2, &align(head), &table)
+    table
 }
 
 type Times = fn(&Stats) -> &Histogram;
@@ -92,7 +95,8 @@ type Times = fn(&Stats) -> &Histogram;
 /// The quantiles that reports show.
 pub const QUANTILES: [(&str, f64); 4] = [("50", 0.5), ("90", 0.9), ("99", 0.99), ("99.9", 0.999)];
 
-fn latency(head: &Head, rows: &[Row]) -> String {
+/// Quantiles of latencies by load: the first row is the head.
+pub fn latency_rows(head: &Head, rows: &[Row]) -> Vec<Vec<String>> {
     let mut table = vec![header(head)];
     for row in rows {
         let any = |of: fn(&Stats) -> u64| row.cells.iter().any(|cell| of(&cell.stats) > 0);
@@ -110,12 +114,25 @@ fn latency(head: &Head, rows: &[Row]) -> String {
             }
         }
     }
-    let note = "  Lat: from a wakeup to the wakee's first instruction. Req: from a request's begin to its end.\n";
-    columns(2, &align(head), &table) + note
+    table
 }
+
+/// What latencies are.
+pub const LATENCY_NOTE: &str =
+    "  Lat: from a wakeup to the wakee's first instruction. Req: from a request's begin to its end.\n";
 
 /// The recorded kernel's figures beside each implementation's.
 pub fn reality(rows: &[Row]) -> String {
+    let mut align = vec![Align::Left; 2];
+    align.extend([Align::Right; 8]);
+    columns(2, &align, &reality_rows(rows)) + REALITY_NOTE
+}
+
+/// What the columns of the check against reality are.
+pub const REALITY_NOTE: &str = "  error: mean absolute difference of the CPUs' busy shares, in points; by rank: the same, busiest against busiest;\n  factor: migrations by those recorded.\n";
+
+/// The recorded kernel's figures beside each implementation's: the first row is the head.
+pub fn reality_rows(rows: &[Row]) -> Vec<Vec<String>> {
     let mut table = vec![
         ["", "", "busy", "error", "by rank", "migrations", "factor", "p50 us", "p90 us", "p99 us"]
             .map(str::to_owned)
@@ -128,10 +145,7 @@ pub fn reality(rows: &[Row]) -> String {
             table.push(reality_line("", name, &cell.figures(), Some(recorded)));
         }
     }
-    let mut align = vec![Align::Left; 2];
-    align.extend([Align::Right; 8]);
-    let note = "  error: mean absolute difference of the CPUs' busy shares, in points; by rank: the same, busiest against busiest;\n  factor: migrations by those recorded.\n";
-    columns(2, &align, &table) + note
+    table
 }
 
 fn reality_line(label: &str, name: &str, figures: &Figures, recorded: Option<&Figures>) -> Vec<String> {
@@ -179,7 +193,8 @@ fn percent(one: u64, whole: u64) -> f64 {
     100.0 * part(one, whole)
 }
 
-fn scheduling(head: &Head, rows: &[Row]) -> String {
+/// What the scheduler did by load: the first row is the head.
+pub fn scheduling_rows(head: &Head, rows: &[Row]) -> Vec<Vec<String>> {
     let mut table = vec![header(head)];
     for row in rows {
         for &(name, of, decimals) in FIGURES {
@@ -192,7 +207,7 @@ fn scheduling(head: &Head, rows: &[Row]) -> String {
             table.push(line);
         }
     }
-    columns(2, &align(head), &table)
+    table
 }
 
 /// The SIS counters of each implementation over all loads.
@@ -205,6 +220,24 @@ pub fn sis_sums(names: &[String], rows: &[Row]) -> Vec<(String, SisCounters)> {
     names.iter().enumerate().map(|(at, name)| (name.clone(), sum(at))).collect()
 }
 
+/// SIS rows over all loads and seeds: the first row is the head.
+pub fn counter_rows(head: &Head, rows: &[Row]) -> Vec<Vec<String>> {
+    let sums: Vec<_> =
+        sis_sums(&head.names, rows).into_iter().map(|(_, sum)| sis::raw(&sum, head.recent_miss).rows()).collect();
+    let mut table = vec![std::iter::once(String::new()).chain(head.names.iter().cloned()).collect()];
+    let Some(base) = sums.first() else { return table };
+    for (at, &(name, from)) in base.iter().enumerate() {
+        let Some(from) = from else { continue };
+        let mut line = vec![name.to_owned(), counters::cell(from)];
+        line.extend(sums[1..].iter().map(|sum| match sum[at].1 {
+            Some(to) => format!("{} {}", counters::cell(to), counters::change_cell(from, to)),
+            None => "-".to_owned(),
+        }));
+        table.push(line);
+    }
+    table
+}
+
 fn counters_table(head: &Head, rows: &[Row]) -> String {
     let sums = sis_sums(&head.names, rows).into_iter();
     let table: Vec<Column> = sums.map(|(name, sum)| Column { name, raw: sis::raw(&sum, head.recent_miss) }).collect();
@@ -212,7 +245,8 @@ fn counters_table(head: &Head, rows: &[Row]) -> String {
     counters::table(&table).split_once('\n').map(|(_, rest)| rest.to_owned()).unwrap_or_default()
 }
 
-fn by_comm(head: &Head, rows: &[Row]) -> String {
+/// What became of tasks by name: the first row is the head.
+pub fn by_comm_rows(head: &Head, rows: &[Row]) -> Vec<Vec<String>> {
     let mut table = vec![vec![
         String::new(),
         "task".to_owned(),
@@ -242,9 +276,7 @@ fn by_comm(head: &Head, rows: &[Row]) -> String {
             }
         }
     }
-    let mut align = vec![Align::Left; 3];
-    align.extend([Align::Right; 5]);
-    columns(2, &align, &table)
+    table
 }
 
 #[cfg(test)]

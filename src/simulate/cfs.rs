@@ -2,7 +2,7 @@
 //! The order of a run queue: who runs next, for how long, and who takes the CPU from whom. CFS as in 5.2 to 6.5, behind
 //! an interface small enough for another order.
 //!
-//! Left out: the last buddy, the skip buddy (nobody yields), bandwidth and groups.
+//! Left out: the skip buddy (nobody yields), NEXT_BUDDY (off by default), bandwidth; groups are assumed flat.
 
 use crate::machine::TaskId;
 
@@ -47,7 +47,7 @@ pub trait Order: Default {
     /// A tick: whether the running task has had enough.
     fn is_over(&self, tunables: &Tunables, curr: &Entity) -> bool;
     /// Whether a task that just came takes the CPU from the running one.
-    fn preempts(&mut self, tunables: &Tunables, curr: &Entity, id: TaskId, woken: &Entity) -> bool;
+    fn preempts(&mut self, tunables: &Tunables, curr: (TaskId, &Entity), woken: (TaskId, &Entity)) -> bool;
     /// Tasks that wait, in their order.
     fn waiting(&self) -> impl DoubleEndedIterator<Item = TaskId>;
     /// How many wait.
@@ -95,7 +95,7 @@ const BEGIN: u64 = 1 << 56;
 
 impl Default for Cfs {
     fn default() -> Self {
-        Self { min_vruntime: BEGIN, waiting: Vec::new(), weight: 0, next: None }
+        Self { min_vruntime: BEGIN, waiting: Vec::new(), weight: 0, next: None, last: None }
     }
 }
 
@@ -107,7 +107,9 @@ pub struct Cfs {
     waiting: Vec<(u64, TaskId)>,
     /// Weights of those that wait.
     weight: u64,
+    /// Who preempted, and who was preempted where many wait.
     next: Option<TaskId>,
+    last: Option<TaskId>,
 }
 
 impl Cfs {
@@ -174,20 +176,23 @@ impl Order for Cfs {
         let Some(at) = self.waiting.iter().position(|&(_, other)| other == id) else { return false };
         self.waiting.remove(at);
         self.weight -= entity.weight;
-        if self.next == Some(id) {
-            self.next = None;
+        for buddy in [&mut self.next, &mut self.last] {
+            if *buddy == Some(id) {
+                *buddy = None;
+            }
         }
         true
     }
 
-    /// **Source**: pick_next_entity(): the one that preempted goes first unless that is too unfair.
+    /// **Source**: pick_next_entity(): the one that preempted goes first, else the one that was preempted, unless that is
+    /// too unfair.
     fn pick(&mut self, tunables: &Tunables) -> Option<TaskId> {
         let &(first, id) = self.waiting.last()?;
-        let next = self.next.take().and_then(|next| self.waiting.iter().rposition(|&(_, other)| other == next));
-        if let Some(at) = next
-            && !Self::is_behind(tunables, self.waiting[at].0, first, NICE_0)
-        {
-            return Some(self.waiting[at].1);
+        for buddy in [self.next, self.last].into_iter().flatten() {
+            let vruntime = self.waiting.iter().rev().find(|&&(_, other)| other == buddy).map(|&(vruntime, _)| vruntime);
+            if vruntime.is_some_and(|vruntime| !Self::is_behind(tunables, vruntime, first, NICE_0)) {
+                return Some(buddy);
+            }
         }
         Some(id)
     }
@@ -208,14 +213,19 @@ impl Order for Cfs {
         curr.ran_ns >= tunables.min_granularity_ns && curr.vruntime > first && curr.vruntime - first > slice
     }
 
-    /// **Source**: check_preempt_wakeup(), WAKEUP_PREEMPTION on.
-    fn preempts(&mut self, tunables: &Tunables, curr: &Entity, id: TaskId, woken: &Entity) -> bool {
+    /// **Source**: check_preempt_wakeup(), WAKEUP_PREEMPTION and LAST_BUDDY on, NEXT_BUDDY off.
+    fn preempts(&mut self, tunables: &Tunables, curr: (TaskId, &Entity), woken: (TaskId, &Entity)) -> bool {
+        let ((curr_id, curr), (id, woken)) = (curr, woken);
         if curr.policy_idle != woken.policy_idle {
             return curr.policy_idle;
         }
         let preempts = !woken.policy_idle && Self::is_behind(tunables, curr.vruntime, woken.vruntime, woken.weight);
         if preempts {
             self.next = Some(id);
+            // Those that wait, and the running one.
+            if self.waiting.len() as u64 + 1 >= NR_LATENCY {
+                self.last = Some(curr_id);
+            }
         }
         preempts
     }
@@ -260,8 +270,8 @@ mod tests {
         Cfs::default().leave(&mut moved);
         cfs.place(&tunables, &mut moved, Arrival::Moved);
         assert_eq!(moved.vruntime, BEGIN + 1_000_000_000 - 5);
-        assert!(cfs.preempts(&tunables, &curr, TaskId(9), &sleeper));
-        assert!(!cfs.preempts(&tunables, &curr, TaskId(9), &new));
+        assert!(cfs.preempts(&tunables, (TaskId(1), &curr), (TaskId(9), &sleeper)));
+        assert!(!cfs.preempts(&tunables, (TaskId(1), &curr), (TaskId(9), &new)));
     }
 
     #[test]
@@ -280,6 +290,22 @@ mod tests {
         let mut light = Entity { weight: 512, ..entity(0) };
         cfs.ran(&mut light, 1_000);
         assert_eq!(light.vruntime, 2_000);
+    }
+
+    #[test]
+    fn who_was_preempted_comes_back_where_many_wait() {
+        let tunables = Tunables::of(1);
+        for (waiting, expected) in [(6, 2), (7, 1)] {
+            let mut cfs = Cfs::default();
+            for id in 0..waiting {
+                cfs.insert(TaskId(2 + id), &entity(1_000));
+            }
+            // The one that preempts is picked and sleeps, the preempted one waits, a little behind the others.
+            assert!(cfs.preempts(&tunables, (TaskId(1), &entity(2_000_000)), (TaskId(2 + waiting - 1), &entity(0))));
+            assert!(cfs.remove(TaskId(2 + waiting - 1), &entity(0)));
+            cfs.insert(TaskId(1), &entity(500_000));
+            assert_eq!(cfs.pick(&tunables), Some(TaskId(expected)), "{waiting}");
+        }
     }
 
     #[test]

@@ -100,8 +100,8 @@ pub struct Extractor {
     arrivals: BTreeMap<(usize, Cpu), Vec<u64>>,
     figures: Figures,
     exits: Taken,
-    /// Wakings from softirqs: timers of the wheel, which expire in ticks.
-    softirq_ns: Vec<u64>,
+    /// Wakings from softirqs, by when and where: timers of the wheel, which expire in ticks.
+    softirq_ns: Vec<(u64, Cpu)>,
     lost: u64,
 }
 
@@ -118,11 +118,14 @@ pub struct Extracted {
     pub lost: u64,
     /// How long idle CPUs took from a waking to running.
     pub idle_exits: IdleExits,
-    softirq_ns: Vec<u64>,
+    softirq_ns: Vec<(u64, Cpu)>,
 }
 
 /// Wakings from softirqs below which nothing is said about ticks.
 const SOFTIRQS_MIN: usize = 20;
+
+/// From a tick to the timers that it lets expire, ns: our guess.
+const TICK_NS: u64 = 20_000;
 
 impl Extracted {
     /// When the first tick came, ns after the beginning: timers expire in ticks, so that where the number of wakings from
@@ -134,13 +137,30 @@ impl Extracted {
         }
         let jiffy_ns = 1_000_000_000 / u64::from(hz.max(1));
         let mut counts = [0i64; PARTS];
-        for ns in &self.softirq_ns {
+        for (ns, _) in &self.softirq_ns {
             counts[(ns % jiffy_ns * PARTS as u64 / jiffy_ns) as usize] += 1;
         }
         let around = |at: usize, from: usize| -> i64 { (0..4).map(|off| counts[(at + from + off) % PARTS]).sum() };
         let rise = |at: usize| around(at, 0) - around(at, PARTS - 4);
         let at = (0..PARTS).max_by_key(|&at| (rise(at), std::cmp::Reverse(at)))?;
         Some(jiffy_ns * at as u64 / PARTS as u64)
+    }
+
+    /// Ticks that came late, per CPU, ns after the beginning: a timer's waking in the first half of a jiffy comes right
+    /// after its CPU's tick, which on a virtual CPU can be late by many microseconds.
+    pub fn late_ticks_ns(&self, hz: u32, cpus: usize) -> Vec<Vec<u64>> {
+        let jiffy_ns = 1_000_000_000 / u64::from(hz.max(1));
+        let mut late = vec![Vec::new(); cpus];
+        let Some(first) = self.first_tick_ns(hz) else { return late };
+        let mut seen = vec![u64::MAX; cpus];
+        for &(ns, cpu) in self.softirq_ns.iter().filter(|(ns, cpu)| *ns >= first && cpu.index() < cpus) {
+            let (nth, into) = ((ns - first) / jiffy_ns, (ns - first) % jiffy_ns);
+            if into < jiffy_ns / 2 && into > TICK_NS && seen[cpu.index()] != nth {
+                seen[cpu.index()] = nth;
+                late[cpu.index()].push(ns - TICK_NS);
+            }
+        }
+        late
     }
 }
 
@@ -325,7 +345,7 @@ impl Extractor {
         let ts_ns = event.ts_ns;
         self.cpus[event.cpu.index()].signal = None;
         if event.context.contains(Context::SOFTIRQ) && !event.context.contains(Context::HARDIRQ) {
-            self.softirq_ns.push(ts_ns - self.start_ns);
+            self.softirq_ns.push((ts_ns - self.start_ns, event.cpu));
         }
         let first = !self.pids.contains_key(&wakee.pid);
         let at = self.tape(wakee, target_cpu);
@@ -460,5 +480,58 @@ mod tests {
         assert!((recorded.busy_error(&other) - 5.0).abs() < 1e-9);
         let swapped = Figures { busy_ns: vec![1_500, 1_800], ..recorded.clone() };
         assert!(recorded.busy_error(&swapped) > 7.0 && recorded.busy_error_by_rank(&swapped) == 0.0);
+    }
+
+    #[test]
+    fn ticks_are_where_timers_expire() {
+        let mut extractor = Extractor::new("ticks", 2, 0);
+        let timer = |ts_ns: u64, cpu: u16| Event {
+            context: Context::SOFTIRQ,
+            ..event(ts_ns, cpu, 0, EventKind::Waking { wakee: wakee(8), target_cpu: Cpu(0) })
+        };
+        assert_eq!(extractor.clone().finish().first_tick_ns(250), None);
+        for nth in 0..40u64 {
+            extractor.take(&timer(1_500_000 + nth * 4_000_000 + nth % 4 * 60_000, (nth % 2) as u16));
+        }
+        let extracted = extractor.finish();
+        assert_eq!(extracted.first_tick_ns(250), Some(1_500_000));
+        let late = extracted.late_ticks_ns(250, 2);
+        assert_eq!(late[0][..2], [9_620_000 - TICK_NS, 25_620_000 - TICK_NS]);
+        assert!(late[1].iter().all(|&ns| late[1].iter().filter(|&&other| other == ns).count() == 1));
+    }
+
+    #[test]
+    fn a_probe_tells_affinity_whatever_stands_beyond_the_last_cpu() {
+        let mut extractor = Extractor::new("masks", 8, 0);
+        extractor.take(&switch(10, 0, 7, PrevState::Blocked, 0));
+        let told = |words: [u64; 2], n| {
+            EventKind::SisIn(Box::new(SisIn {
+                pid: Pid(7),
+                prev_cpu: Cpu(0),
+                kind: crate::wakeup::WakeKind::Ttwu,
+                sync: false,
+                recent_used_cpu: None,
+                on_cpu: None,
+                wakee_flips: None,
+                wakee_flip_decay_jiffies: None,
+                last_wakee: None,
+                util_avg: None,
+                util_est: None,
+                load_avg: None,
+                last_update_time_ns: None,
+                weight: None,
+                nr_cpus_allowed: Some(n),
+                cpus_ptr: Some(words),
+                policy: None,
+                flags: None,
+                depth: None,
+                numa_preferred_nid: None,
+                delayed: None,
+            }))
+        };
+        extractor.take(&event(20, 0, 7, told([0xa4, u64::MAX], 3)));
+        extractor.take(&event(30, 0, 7, told([0xff, 0], 64)));
+        let allowed = extractor.finish().workload.tasks[0].allowed;
+        assert_eq!(allowed.map(|mask| mask.to_string()), Some("2,5,7".to_owned()));
     }
 }

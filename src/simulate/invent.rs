@@ -94,6 +94,7 @@ fn task(u: &mut Unstructured<'_>, at: usize, program: usize) -> Result<TaskSpec>
     };
     let start = match u.int_in_range(0..=2)? {
         0 => Start::Placed(Cpu(u.int_in_range(0..=31)?)),
+        1 => Start::Spread { group: u.int_in_range(0..=9)?, member: u.int_in_range(0..=2)?, members: 3 },
         _ => Start::Launched,
     };
     Ok(TaskSpec {

@@ -101,6 +101,16 @@ pub enum Start {
     Launched,
     /// It is there from the start, asleep, last on this CPU; its program begins at once.
     Placed(Cpu),
+    /// It is there from the start, asleep, with those of its group on one node, group by group on the nodes in turn: as
+    /// balancing leaves what has run for long.
+    Spread {
+        /// The group.
+        group: u32,
+        /// Which of the group.
+        member: u32,
+        /// How many the group has.
+        members: u32,
+    },
     /// When a task forks it; may happen any number of times.
     Forked,
 }

@@ -6,7 +6,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::replay::Entrant;
 use crate::simulate::extract::Figures;
-use crate::simulate::{Cost, Setup, SimulateError, Stats, Workload, run};
+use crate::simulate::{Cost, Setup, SimulateError, Stats, Watch, Workload, run, run_watched};
 
 /// What is compared.
 #[derive(Debug, Clone)]
@@ -106,6 +106,23 @@ pub fn play(trial: &Trial) -> Result<Vec<Row>, TrialError> {
         rows.push(Row { label, workload, unit: point.workload.unit, names, cells, recorded: point.recorded.clone() });
     }
     Ok(rows)
+}
+
+/// Plays one load with implementation number `at` and the first seed, everything told to `watch`.
+///
+/// # Errors
+/// As [`play`].
+pub fn watched(trial: &Trial, point: &Point, at: usize, watch: &mut dyn Watch) -> Result<Stats, TrialError> {
+    let (entrant, seed) = (&trial.entrants[at], trial.seed);
+    let opened = entrant.open(&trial.setup.topology, point.cost.probe_llc_ns, None);
+    let mut implementation = opened.map_err(|error| TrialError::Open(error.to_string()))?;
+    let setup = Setup { cost: point.cost, ..trial.setup.clone() };
+    let name = entrant.name();
+    run_watched(&setup, &point.workload, &mut *implementation, seed, watch).map_err(|error| TrialError::Run {
+        name,
+        seed,
+        error,
+    })
 }
 
 fn one(trial: &Trial, point: &Point, entrant: &Entrant, seed: u64) -> Result<Stats, TrialError> {

@@ -6,6 +6,7 @@ pub mod funcgraph;
 mod page;
 mod pictures;
 mod sections;
+pub mod simulate;
 mod style;
 mod summary;
 mod tables;

@@ -6,6 +6,7 @@
 
 pub mod axis;
 pub mod bars;
+pub mod curves;
 pub mod heat;
 pub mod steps;
 pub mod svg;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A simulation's beginning and end: CPUs idle, tasks made, counting begun.
 
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use super::{Book, ChannelBook, CpuBook, Place, Sim, SimulateError, TASKS_MAX, What};
@@ -119,7 +119,12 @@ impl<'a> Sim<'a> {
             self.tell(&Step::EnterIdle(cpu));
         }
         for at in 0..self.workload.tasks.len() {
-            if let Start::Placed(cpu) = self.workload.tasks[at].start {
+            let start = match self.workload.tasks[at].start {
+                Start::Placed(cpu) => Some(cpu),
+                Start::Spread { group, member, members } => self.spread(group, member, members),
+                Start::Launched | Start::Forked => None,
+            };
+            if let Some(cpu) = start {
                 let cpu = if online.test(cpu) { cpu } else { online.first().unwrap_or_default() };
                 let id = self.make(at, None, cpu)?;
                 self.books[id.index()].place = Place::Asleep;
@@ -134,6 +139,16 @@ impl<'a> Sim<'a> {
         self.at(self.begin_ns, What::Begin);
         self.at(self.end_ns, What::End);
         Ok(())
+    }
+
+    /// Where a task of a group is that has run for long.
+    fn spread(&self, group: u32, member: u32, members: u32) -> Option<Cpu> {
+        let online = self.topology.online();
+        let nodes: BTreeSet<u32> = online.iter().map(|cpu| self.topology.node(cpu)).collect();
+        let node = *nodes.iter().nth(group as usize % nodes.len().max(1))?;
+        let cpus: Vec<Cpu> = online.iter().filter(|&cpu| self.topology.node(cpu) == node).collect();
+        let slot = (group as usize / nodes.len()) * members as usize + member as usize;
+        cpus.get(slot % cpus.len().max(1)).copied()
     }
 
     /// A task whose program begins by waiting for something waits, one that sleeps at first does so; another one is on its

@@ -219,3 +219,62 @@ fn a_side_file_binds_tasks() {
     let busy: Vec<bool> = stats.busy_ns.iter().map(|&ns| ns > 0).collect();
     assert_eq!(busy, [false, false, true, true, false, false, false, false]);
 }
+
+#[derive(Default)]
+struct Seen {
+    last_ns: u64,
+    switches: u64,
+    wakeups: u64,
+    decisions: u64,
+    curr: std::collections::BTreeMap<Cpu, crate::units::Pid>,
+}
+
+impl Watch for Seen {
+    fn event(&mut self, event: &crate::trace::Event) {
+        use crate::trace::EventKind;
+        assert!(event.ts_ns >= self.last_ns, "time goes back");
+        self.last_ns = event.ts_ns;
+        match &event.kind {
+            EventKind::Switch { prev, next, .. } => {
+                let before = self.curr.insert(event.cpu, next.pid).unwrap_or(crate::units::Pid::SWAPPER);
+                assert_eq!(before, prev.pid, "cpu{} at {}", event.cpu, event.ts_ns);
+                self.switches += u64::from(next.pid != crate::units::Pid::SWAPPER);
+                let elsewhere = self.curr.values().filter(|pid| **pid == next.pid).count();
+                assert!(next.pid == crate::units::Pid::SWAPPER || elsewhere == 1, "{} runs twice", next.pid);
+            }
+            EventKind::Waking { .. } => self.wakeups += 1,
+            _ => {}
+        }
+    }
+
+    fn decision(&mut self, decided: &Decided<'_>) {
+        assert_eq!(decided.ts_ns, self.last_ns.max(decided.ts_ns));
+        self.decisions += 1;
+    }
+}
+
+#[test]
+fn what_is_told_is_what_was_counted() {
+    let hackbench = models::Model::named("hackbench").expect("a model");
+    let workload = hackbench.build(&hackbench.values(&[("groups", "1"), ("fds", "5")]).expect("values"));
+    let setup = Setup { warmup_ns: 0, measure_ns: 20_000_000, ..Setup::new(topology("1x4x2")) };
+    let mut seen = Seen::default();
+    let mut model = Model::new(spec("v6.1"), &setup.topology);
+    let stats = run_watched(&setup, &workload, &mut model, 3, &mut seen).expect("a simulation");
+    let mut model = Model::new(spec("v6.1"), &setup.topology);
+    assert_eq!(stats, run(&setup, &workload, &mut model, 3).expect("a simulation"), "watching changes nothing");
+    assert_eq!((seen.switches, seen.wakeups), (stats.switches, stats.wakeups));
+    assert_eq!(seen.decisions, stats.wakeups + stats.forks);
+    assert!(stats.wakeups > 100);
+}
+
+#[test]
+fn groups_are_spread_over_the_nodes_in_turn() {
+    let tbench = models::Model::named("tbench").expect("a model");
+    let workload = tbench.build(&tbench.values(&[("clients", "4")]).expect("values"));
+    let setup = Setup { warmup_ns: 0, measure_ns: 5_000_000, ..Setup::new(topology("2x4x2")) };
+    let stats = play(&setup, &workload, "v5.11", 1);
+    let busy: Vec<usize> = (0..16).filter(|&cpu| stats.busy_ns[cpu] > 100_000).collect();
+    let nodes = busy.iter().filter(|&&cpu| setup.topology.node(Cpu(cpu as u16)) == 0).count();
+    assert_eq!((busy.len(), nodes), (8, 4), "{busy:?}");
+}

@@ -43,6 +43,8 @@ pub struct Setup {
     pub hz: u32,
     /// The first tick comes so long after the beginning, ns; later ones a jiffy apart.
     pub first_tick_ns: u64,
+    /// Per CPU, when ticks came late, ns, ascending: a recording's timers show it. Empty: never.
+    pub late_ticks_ns: Vec<Vec<u64>>,
     /// Which kernel's rules go around the wakeup path (wake lists, new-idle balancing), as major and minor.
     pub release: (u32, u32),
     /// What things cost.
@@ -69,6 +71,7 @@ impl Setup {
             topology,
             hz: 250,
             first_tick_ns: 4_000_000,
+            late_ticks_ns: Vec::new(),
             release: (5, 11),
             cost: Cost::new(),
             rules: None,
@@ -206,6 +209,8 @@ enum What {
     /// Its interrupt's handler runs.
     Arrived(u32, u64),
     Tick,
+    /// A CPU's tick that came late.
+    LateTick(Cpu),
     /// An idle CPU balances for all that are idle.
     Nohz(Cpu),
     Begin,
@@ -372,6 +377,7 @@ impl Sim<'_> {
             What::Arrive(source) => self.arrive(source),
             What::Arrived(source, since_ns) => self.arrived(source, since_ns),
             What::Tick => self.tick(),
+            What::LateTick(cpu) => self.late_tick(cpu),
             What::Nohz(cpu) => self.nohz_balance(cpu),
             What::Begin => self.begin_counting(),
             What::End => self.over = true,

@@ -15,7 +15,7 @@ impl Sim<'_> {
         self.at(self.now_ns + self.jiffy_ns(), What::Tick);
         let busy = self.topology.online().and_not(&self.state.rq.curr_idle);
         for cpu in busy.iter() {
-            if !self.is_idle(cpu) {
+            if !self.is_idle(cpu) && !self.comes_late(cpu) {
                 self.tick_on(cpu);
             }
         }
@@ -26,6 +26,23 @@ impl Sim<'_> {
                 self.loads.tick(cpu, self.now_ns);
                 self.show(cpu);
             }
+        }
+    }
+
+    /// Whether this tick of the CPU is one that comes late; it is then on its way.
+    fn comes_late(&mut self, cpu: Cpu) -> bool {
+        let Some(times) = self.setup.late_ticks_ns.get(cpu.index()) else { return false };
+        let next = times.get(times.partition_point(|&ns| ns <= self.now_ns)).copied();
+        let late = next.filter(|&ns| ns < self.now_ns + self.jiffy_ns());
+        if let Some(ns) = late {
+            self.at(ns, What::LateTick(cpu));
+        }
+        late.is_some()
+    }
+
+    pub(super) fn late_tick(&mut self, cpu: Cpu) {
+        if !self.is_idle(cpu) {
+            self.tick_on(cpu);
         }
     }
 

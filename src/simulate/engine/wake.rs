@@ -187,8 +187,8 @@ impl Sim<'_> {
             None => self.kick(cpu, self.now_ns + delay_ns + reach),
             Some(curr) => {
                 let tunables = self.tunables;
-                let (curr, woken) = (self.books[curr.index()].entity, self.books[id.index()].entity);
-                if self.cpus[at].queue.preempts(&tunables, &curr, id, &woken) {
+                let (running, woken) = (self.books[curr.index()].entity, self.books[id.index()].entity);
+                if self.cpus[at].queue.preempts(&tunables, (curr, &running), (id, &woken)) {
                     self.stats.preempted += 1;
                     self.cpus[at].need_resched = true;
                     if cpu != this_cpu {
@@ -215,8 +215,8 @@ impl Sim<'_> {
         self.activate(id, cpu, moved, Arrival::Woken);
         if let Some(curr) = self.cpus[cpu.index()].curr {
             let tunables = self.tunables;
-            let (curr, woken) = (self.books[curr.index()].entity, self.books[id.index()].entity);
-            if self.cpus[cpu.index()].queue.preempts(&tunables, &curr, id, &woken) {
+            let (running, woken) = (self.books[curr.index()].entity, self.books[id.index()].entity);
+            if self.cpus[cpu.index()].queue.preempts(&tunables, (curr, &running), (id, &woken)) {
                 self.stats.preempted += 1;
                 self.cpus[cpu.index()].need_resched = true;
             }

@@ -2,7 +2,7 @@
 //! The programs of the built-in workloads.
 
 use super::Values;
-use crate::simulate::program::{Dist, How, Op, SpecId, Workload};
+use crate::simulate::program::{Dist, How, Op, SpecId, Start, Workload};
 
 /// Over the loopback device: the sender's context, in softirq, and sync.
 const LOOPBACK: How = How { sync: true, softirq: true, data: true };
@@ -24,30 +24,42 @@ fn task(workload: &mut Workload, name: &str, body: Vec<Op>, values: &Values) -> 
     id
 }
 
+/// dbench's clients connect, wait for each other and are released at once, a minute before anything is measured; a request
+/// is one segment of TCP, and so is its reply but where it carries more than one holds.
 pub(super) fn tbench(v: &Values) -> Workload {
     let mut w = Workload::default();
     let client_run = Dist::around(v.get("client_run"), v.get("spread"));
     let server_run = Dist::around(v.get("server_run"), v.get("spread"));
+    let (copy, gap) = (Dist::around(v.get("copy"), v.get("spread")), Dist::around(v.get("gap"), v.get("spread")));
     let long = v.get("long");
-    for _ in 0..v.get("clients") {
-        let (request, reply) = (w.channel(0), w.channel(0));
+    let released = w.channel(0);
+    for group in 0..v.get("clients") as u32 {
+        let (request, reply, rest) = (w.channel(0), w.channel(0), w.channel(0));
         let mut client = Vec::new();
         let mut server = Vec::new();
         for nth in 1..=long.max(1) {
             client.extend([Op::Run(client_run), Op::Mark, Op::Signal(request, LOOPBACK), Op::Wait(reply)]);
             server.extend([Op::Wait(request), Op::Run(server_run), Op::Signal(reply, LOOPBACK)]);
             if long > 0 && nth == long {
-                let half = Dist::around(v.get("server_run") / 2, v.get("spread"));
-                client.extend([Op::Run(Dist::around(v.get("client_run") / 4, v.get("spread"))), Op::Wait(reply)]);
-                server.extend([Op::Run(half), Op::Signal(reply, LOOPBACK)]);
+                client.extend([Op::Run(copy), Op::Wait(rest)]);
+                server.extend([Op::Run(gap), Op::Signal(rest, LOOPBACK)]);
             }
             client.push(Op::Done);
         }
-        task(&mut w, "tbench", client, v);
-        task(&mut w, "tbench_srv", server, v);
+        let client = task(&mut w, "tbench", client, v);
+        let program = w.tasks[client].program;
+        w.programs[program].insert(0, Op::Wait(released));
+        let server = task(&mut w, "tbench_srv", server, v);
+        for (member, id) in [client, server].into_iter().enumerate() {
+            w.tasks[id].start = Start::Spread { group, member: member as u32, members: 2 };
+        }
     }
+    w.task("tbench", vec![Op::Sleep(Dist::Fixed(RELEASE_NS)), Op::Broadcast(released, FUTEX)]);
     w
 }
+
+/// From the beginning to the release of all clients.
+const RELEASE_NS: u64 = 1_000_000;
 
 pub(super) fn hackbench(v: &Values) -> Workload {
     let mut w = Workload::default();
