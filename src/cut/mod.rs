@@ -15,8 +15,8 @@ mod spool;
 use tracecmd_parse::write::WriteError;
 
 use crate::cpumask::Cpumask;
-use crate::info::CUT_MARK;
 use crate::topology::LoadError;
+use crate::trace::cut_mark;
 
 pub use run::cut;
 
@@ -93,10 +93,9 @@ impl Selection {
 
     /// The version text of what is cut from a file with the version text `of`.
     fn version_text(&self, of: Option<&str>) -> String {
-        let flags = self.leaves_out();
-        let flags = if flags.is_empty() { flags } else { format!(" ({flags})") };
-        let before = of.map(|of| format!("{of}; ")).unwrap_or_default();
-        format!("{before}{CUT_MARK} {}{flags}", env!("CARGO_PKG_VERSION"))
+        let cpus = self.cpus.as_ref().map(cut_mark::cpus_flag);
+        let flags: Vec<String> = cpus.into_iter().chain([self.leaves_out()]).filter(|flag| !flag.is_empty()).collect();
+        cut_mark::marked(of, &flags)
     }
 }
 

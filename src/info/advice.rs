@@ -8,6 +8,8 @@ use crate::info::beside::Beside;
 use crate::info::probes::{Probe, names};
 use crate::info::tally::BufferInfo;
 use crate::inputs::Inputs;
+use crate::trace::Unreadable;
+use crate::trace::cut_mark::is_by_cpus;
 
 /// How much it matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -61,19 +63,30 @@ pub struct Facts<'a> {
     pub told: Inputs,
     /// Of a text: who printed it.
     pub form: Option<&'static str>,
+    /// Events that lack a field that they are useless without.
+    pub unreadable: &'a [Unreadable],
     /// Whether events say what they interrupted.
     pub has_context: bool,
     /// Whether times are cut to microseconds.
     pub has_micros: bool,
     /// Whether parts of the file are missing.
     pub is_cut: bool,
-    /// What the file says of the cut that it is, from [`crate::info::CUT_MARK`] on.
+    /// What the file says of the cut that it is, from [`crate::trace::cut_mark::CUT_MARK`] on.
     pub cut: Option<&'a str>,
 }
 
 impl Facts<'_> {
+    /// Whether there are such events, and they can be read.
     fn has(&self, event: &str) -> bool {
-        self.main.count(&format!("sched:{event}")) > 0
+        self.main.count(&format!("sched:{event}")) > 0 && self.unreadable(event).is_none()
+    }
+
+    /// Why events of a type that was recorded cannot be read.
+    fn unreadable(&self, event: &str) -> Option<String> {
+        let event = format!("sched:{event}");
+        let count = self.main.count(&event);
+        let found = self.unreadable.iter().find(|one| one.event == event && count > 0)?;
+        Some(found.note(count))
     }
 
     fn has_probe(&self, name: &str) -> bool {
@@ -96,6 +109,9 @@ const EVENTS: [(&str, Weight, &str); 8] = [
 /// The remedy for an event that was not recorded.
 pub const AGAIN: &str = "record again with the command below";
 
+/// The remedy for an event without a field that every kernel so far has.
+const UNKNOWN_FORMAT: &str = "copy it again; if the kernel's format is so, this sisdiff is too old for it";
+
 /// Whether `sisdiff replay` takes the recording, by the rule of its own check.
 pub fn replayable(facts: &Facts<'_>) -> Replayable {
     let no = |why: String| Replayable { possible: false, why };
@@ -110,21 +126,26 @@ pub fn replayable(facts: &Facts<'_>) -> Replayable {
         });
     }
     if !facts.has("sched_switch") {
-        return no("no sched_switch".to_owned());
+        return no(facts.unreadable("sched_switch").unwrap_or_else(|| "no sched_switch".to_owned()));
     }
     if !facts.has("sched_waking") && !facts.has("sched_wakeup") {
+        if let Some(why) = facts.unreadable("sched_waking").or_else(|| facts.unreadable("sched_wakeup")) {
+            return no(why);
+        }
         return no("no sched_waking and no sched_wakeup: nothing to decide about".to_owned());
     }
     if let Some(problem) = machine_problem(facts) {
         return no(problem);
     }
     let why = match (facts.has("sched_waking"), facts.has_probe("sis_in"), facts.has_probe("sis_rqN")) {
-        (false, ..) => "poorly: decisions are placed at sched_wakeup, after they were made",
+        (false, ..) => "poorly: without sched_waking no wakeup's decision can be placed, forks and execs alone",
         (true, true, true) => "fully: the kernel's own question, run queues and answer are in it",
         (true, true, false) => "well: the kernel's own question and answer are in it, run queues are derived",
         (true, false, _) => "as any plain recording: what probes would tell is derived or assumed",
     };
-    Replayable { possible: true, why: why.to_owned() }
+    let part =
+        facts.cut.filter(|cut| is_by_cpus(cut)).map(|cut| format!("; but it is {cut}: the other CPUs are not known"));
+    Replayable { possible: true, why: format!("{why}{}", part.unwrap_or_default()) }
 }
 
 /// Why the machine beside it cannot be that of the recording.
@@ -153,7 +174,9 @@ pub fn missing(facts: &Facts<'_>) -> Vec<Missing> {
         all.push(Missing { weight, what, effect: effect.to_owned(), remedy: remedy.to_owned() });
     };
     for (event, weight, effect) in EVENTS {
-        if !facts.has(event) {
+        if let Some(what) = facts.unreadable(event) {
+            add(weight, format!("a field: {what}"), effect, UNKNOWN_FORMAT);
+        } else if !facts.has(event) {
             let what = if facts.cut.is_some() { "in this cut" } else { "recorded" };
             add(weight, format!("no {event} {what}"), effect, AGAIN);
         }

@@ -60,6 +60,7 @@ fn facts(case: &Case) -> Facts<'_> {
         probes: &case.probes,
         told: crate::info::probes::told(&case.probes),
         form: None,
+        unreadable: &[],
         has_context: true,
         has_micros: false,
         is_cut: false,
@@ -131,4 +132,17 @@ fn what_cannot_be_replayed_says_why() {
     assert!(why(|case| case.main.by_type.retain(|one| !one.event.contains("wak"))).contains("no sched_waking and"));
     assert!(why(|case| case.recorded.cpus = 8).contains("of one with 8"));
     assert!(why(|case| case.main.unread = Some("it broke".to_owned())).contains("it broke"));
+}
+
+#[test]
+fn events_that_cannot_be_read_are_as_none() {
+    let case = good();
+    let unreadable =
+        ["sched_switch", "sched_wakeup"].map(|event| Unreadable { event: format!("sched:{event}"), field: "pid" });
+    let facts = Facts { unreadable: &unreadable, ..facts(&case) };
+    let all = missing(&facts);
+    assert!(all[0].what.contains("sched:sched_switch has no field pid") && all[0].weight == Weight::Needed, "{all:?}");
+    assert!(all[1].what.contains("sched:sched_wakeup") && all[1].weight == Weight::Grave, "{all:?}");
+    let told = replayable(&facts);
+    assert!(!told.possible && told.why.contains("no field pid"), "{told:?}");
 }

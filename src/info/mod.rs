@@ -112,9 +112,6 @@ pub struct Recorded {
     pub overrun: Option<u64>,
 }
 
-/// What the version text of a file that was cut has behind the recorder's.
-pub const CUT_MARK: &str = "cut by sisdiff";
-
 impl Info {
     /// The buffer that the detailed part is about.
     pub fn main(&self) -> Option<&BufferInfo> {

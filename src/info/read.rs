@@ -5,16 +5,16 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use tracecmd_parse::tracecmd::TraceCmd;
 use tracecmd_parse::{AnyTrace, Compression, Endian, Error, Item, Meta, Select, TraceReader, open_any};
 
 use crate::info::advice::{self, Facts};
 use crate::info::beside::{self, Beside};
 use crate::info::tally::{BufferInfo, Tally};
-use crate::info::{CUT_MARK, FormatInfo, Info, Recorded, probes};
-use crate::replay::recording::ReaderKind;
+use crate::info::{FormatInfo, Info, Recorded, probes};
+use crate::replay::recording::{LIBRARY_NOTE, ReaderKind, library as open_with_library};
 use crate::spec::model_of;
 use crate::topology::TopologySource;
+use crate::trace::cut_mark::cut_mark;
 use crate::trace::{Decoder, Lack};
 
 /// Events between two calls of `tick`.
@@ -49,7 +49,7 @@ pub fn read(path: &Path, ask: &Ask, tick: &mut dyn FnMut(u64)) -> Result<Info, E
             (any.reader(), form, who)
         }
         ReaderKind::TraceCmd => {
-            library = TraceCmd::open(path)?;
+            library = open_with_library(path)?;
             (&library, None, "tracecmd")
         }
     };
@@ -137,7 +137,9 @@ fn assemble(
     let meta = reader.meta();
     let nothing = BufferInfo::default();
     let main = walked.buffers.iter().find(|buffer| buffer.name == about).unwrap_or(&nothing);
-    let probes = probes::find(reader.formats(), main);
+    let is_readable = |event: &str| decoder.unreadable().iter().all(|one| one.event != event);
+    let mut probes = probes::find(reader.formats(), main);
+    probes.retain(|probe| is_readable(&probe.event));
     let told = probes::told(&probes);
     let recorded = recorded(meta, &beside);
     let facts = Facts {
@@ -148,11 +150,16 @@ fn assemble(
         probes: &probes,
         told,
         form,
+        unreadable: decoder.unreadable(),
         has_context: !decoder.lacks().contains(&Lack::Context),
         has_micros: meta.notes.iter().any(|note| note.contains("6 decimals")),
         is_cut: !walked.gaps.is_empty(),
         cut: cut_mark(meta.tracecmd_version.as_deref()),
     };
+    let unreadable =
+        decoder.unreadable().iter().map(|one| (one, main.count(&one.event))).filter(|&(_, count)| count > 0);
+    let unreadable = unreadable.map(|(one, count)| one.note(count));
+    let library = (who == "tracecmd").then(|| LIBRARY_NOTE.to_owned());
     Info {
         file: path.display().to_string(),
         format: format_info(path, who, reader, form),
@@ -161,18 +168,13 @@ fn assemble(
         record: advice::record(&facts),
         probes: probes.clone(),
         traced_inputs: probes::names(told),
-        notes: meta.notes.clone(),
+        notes: meta.notes.iter().cloned().chain(library).chain(unreadable).collect(),
         gaps: walked.gaps.clone(),
         recorded: recorded.clone(),
         beside: beside.clone(),
         about,
         buffers: walked.buffers,
     }
-}
-
-/// What a version text says of a cut; of several the last.
-fn cut_mark(version: Option<&str>) -> Option<&str> {
-    version.and_then(|text| text.rfind(CUT_MARK).map(|at| &text[at..]))
 }
 
 fn recorded(meta: &Meta, beside: &Beside) -> Recorded {

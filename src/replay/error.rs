@@ -43,6 +43,17 @@ pub enum ReplayError {
         /// The most frequent ones.
         found: String,
     },
+    /// The events that a replay needs lack a field.
+    #[error(
+        "{file}: {what}, and without it there is no replay; copy the recording again, and if its kernel's format is so, this \
+         sisdiff is too old for it"
+    )]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// Event, field and count.
+        what: String,
+    },
     /// A kernel tree that was built cannot be opened.
     #[error("{0}")]
     Tree(String),

@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 use tracecmd_parse::text::TextTrace;
 use tracecmd_parse::tracecmd::TraceCmd;
-use tracecmd_parse::{AnyTrace, Item, Select, TraceReader, open_any};
+use tracecmd_parse::{AnyTrace, Error, Item, Select, TraceFile, TraceReader, open_any};
 
 use crate::replay::ahead::{Given, ahead};
 use crate::replay::error::ReplayError;
 use crate::replay::outcome::Recording;
+use crate::trace::cut_mark::{cut_mark, is_by_cpus};
 use crate::trace::{Decoder, Event, EventKind, Summary};
 use crate::units::Cpu;
 
@@ -48,6 +49,10 @@ impl Reader {
         }
     }
 }
+
+/// What to know of a recording that was read with trace-cmd's library.
+pub const LIBRARY_NOTE: &str =
+    "trace-cmd's library passes over damage without a word: what is damaged here, the native reader would tell";
 
 /// An opened recording.
 pub struct Source {
@@ -136,6 +141,20 @@ impl Seen {
     }
 }
 
+/// Opens `path` with trace-cmd's library, which takes no text, nothing packed and no pipe.
+///
+/// # Errors
+/// The library's.
+pub fn library(path: &Path) -> Result<TraceCmd, Error> {
+    let other =
+        path == Path::new("-") || matches!(TraceFile::open(path), Err(Error::NotTraceDat { .. } | Error::Empty));
+    if other {
+        let what = "reads a trace.dat that is a file and not packed; leave out '--reader tracecmd' for anything else";
+        return Err(Error::TraceCmd { what: what.to_owned() });
+    }
+    TraceCmd::open(path)
+}
+
 impl Source {
     /// Opens `path` (`-`: standard input) and looks at what is in it.
     ///
@@ -145,7 +164,7 @@ impl Source {
         let content = Content::of(path)?;
         let reader = match kind {
             ReaderKind::Native => open_any(content.path()).map(Reader::Any),
-            ReaderKind::TraceCmd => TraceCmd::open(content.path()).map(|trace| Reader::TraceCmd(Box::new(trace))),
+            ReaderKind::TraceCmd => library(content.path()).map(|trace| Reader::TraceCmd(Box::new(trace))),
         };
         let reader = reader.map_err(|error| named(path, error))?;
         let decoder = Decoder::new(reader.get().formats());
@@ -225,7 +244,12 @@ impl Source {
             return Err(ReplayError::NoEvents { file: file(), gaps: counted.gaps.join("; ") });
         }
         let counts = counted.summary.by_name(self.reader.get().formats());
-        let recorded = |event: &str| counts.get(&format!("sched:{event}")).copied().unwrap_or(0) > 0;
+        let unreadable: Vec<_> =
+            self.decoder.unreadable().iter().filter(|one| counts.contains_key(&one.event)).collect();
+        let recorded = |event: &str| {
+            let event = format!("sched:{event}");
+            counts.contains_key(&event) && unreadable.iter().all(|one| one.event != event)
+        };
         let missing = if !recorded("sched_switch") {
             "sched_switch"
         } else if !recorded("sched_waking") && !recorded("sched_wakeup") {
@@ -233,6 +257,9 @@ impl Source {
         } else {
             return Ok(());
         };
+        if let Some(first) = unreadable.first() {
+            return Err(ReplayError::Unreadable { file: file(), what: first.note(counts[&first.event]) });
+        }
         let mut found: Vec<(u64, String)> = counts.into_iter().map(|(name, n)| (n, name)).collect();
         found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
         let found: Vec<String> = found.into_iter().take(3).map(|(n, name)| format!("{n} {name}")).collect();
@@ -309,6 +336,13 @@ impl Source {
     fn notes(&self, counted: &Counted) -> Vec<String> {
         let summary = &counted.summary;
         let mut notes = self.reader().meta().notes.clone();
+        let cut = cut_mark(self.reader().meta().tracecmd_version.as_deref());
+        if let Some(cut) = cut.filter(|cut| is_by_cpus(cut)) {
+            notes.push(format!("it is {cut}: nothing is known of the other CPUs"));
+        }
+        if matches!(self.reader, Reader::TraceCmd(_) | Reader::Any(AnyTrace::Library(_))) {
+            notes.push(LIBRARY_NOTE.to_owned());
+        }
         notes.extend(counted.gaps.iter().map(|gap| format!("cut or damaged: {gap}")));
         if summary.losses > 0 {
             let count =
@@ -332,10 +366,17 @@ impl Source {
         if summary.malformed > 0 {
             notes.push(format!("{} events are cut off or impossible and were passed over", summary.malformed));
         }
-        if !self.has_migrate {
-            notes.push("no sched_migrate_task: choices come from sched_wakeup alone".to_owned());
-        }
         let counts = summary.by_name(self.reader.get().formats());
+        for unreadable in self.decoder.unreadable() {
+            notes.extend(counts.get(&unreadable.event).map(|&count| unreadable.note(count)));
+        }
+        if !self.has_migrate {
+            let what = match counts.contains_key("sched:sched_migrate_task") {
+                true => "no sched_migrate_task that can be read",
+                false => "no sched_migrate_task",
+            };
+            notes.push(format!("{what}: choices come from sched_wakeup alone"));
+        }
         if !counts.contains_key("sched:sched_waking") {
             notes.push(
                 "no sched_waking: a wakeup's decision cannot be placed; record with -e sched_waking, too".to_owned(),

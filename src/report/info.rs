@@ -4,9 +4,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::info::advice::AGAIN;
-use crate::info::{BufferInfo, CUT_MARK, CpuInfo, Info, Missing, Weight};
+use crate::info::{BufferInfo, CpuInfo, Info, Missing, Weight};
 use crate::report::layout::{Align, BAD, HEADING, NOTABLE, columns, count, counted, indented, paint, section};
 use crate::report::shell::printable;
+use crate::trace::cut_mark::CUT_MARK;
 use crate::units::seconds;
 
 /// Name and version of the schema. The number grows when a field changes its meaning or goes away.
@@ -187,8 +188,8 @@ fn continuity(info: &Info, main: &BufferInfo) -> String {
     let mut rows: Vec<(&str, String)> = Vec::new();
     let overrun = match info.recorded.overrun {
         None => String::new(),
-        Some(0) => "; the ring buffer's own statistics agree".to_owned(),
-        Some(n) => format!("; the ring buffer's own statistics: {} overwritten or dropped", count(n)),
+        Some(0) => "; by its own statistics the ring buffer overwrote and dropped nothing".to_owned(),
+        Some(n) => format!("; by its own statistics the ring buffer overwrote or dropped {}", count(n)),
     };
     rows.push((
         "lost",

@@ -44,24 +44,85 @@ impl fmt::Display for Lack {
     }
 }
 
+/// An event that a replay reads, recorded without a field that it is useless without.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// System and name, `sched:sched_wakeup`.
+    pub event: String,
+    /// The field.
+    pub field: &'static str,
+}
+
+impl Unreadable {
+    /// What that does to `count` of them.
+    pub fn note(&self, count: u64) -> String {
+        format!("{} has no field {}: {count} events of it cannot be read", self.event, self.field)
+    }
+}
+
 /// The fields of one event, by what they mean.
 #[derive(Debug, Clone)]
 enum Shape {
-    Switch { prev: TaskFields, prev_state: FieldRef, next: TaskFields },
-    Waking { wakee: TaskFields, target_cpu: FieldRef, success: Option<FieldRef> },
-    Wakeup { wakee: TaskFields, target_cpu: FieldRef, success: Option<FieldRef>, new: bool },
-    Migrate { task: TaskFields, orig_cpu: FieldRef, dest_cpu: FieldRef },
-    Fork { parent_pid: FieldRef, child_pid: FieldRef, child_comm: Option<FieldRef> },
-    Exec { pid: FieldRef, old_pid: Option<FieldRef> },
-    Exit { pid: FieldRef },
-    Free { pid: FieldRef },
-    Hotplug { cpu: FieldRef, target: FieldRef },
-    IdleState { cpu: FieldRef, state: FieldRef },
+    Switch {
+        prev: TaskFields,
+        prev_state: FieldRef,
+        next: TaskFields,
+    },
+    Waking {
+        wakee: TaskFields,
+        target_cpu: FieldRef,
+        success: Option<FieldRef>,
+    },
+    Wakeup {
+        wakee: TaskFields,
+        target_cpu: FieldRef,
+        success: Option<FieldRef>,
+        new: bool,
+    },
+    Migrate {
+        task: TaskFields,
+        orig_cpu: FieldRef,
+        dest_cpu: FieldRef,
+    },
+    Fork {
+        parent_pid: FieldRef,
+        child_pid: FieldRef,
+        child_comm: Option<FieldRef>,
+    },
+    Exec {
+        pid: FieldRef,
+        old_pid: Option<FieldRef>,
+    },
+    Exit {
+        pid: FieldRef,
+    },
+    Free {
+        pid: FieldRef,
+    },
+    Hotplug {
+        cpu: FieldRef,
+        target: FieldRef,
+    },
+    IdleState {
+        cpu: FieldRef,
+        state: FieldRef,
+    },
     SisIn(Box<SisFields>),
-    SisRq { target: Cpu, fields: Box<RqFields> },
-    SisOut { ret: FieldRef },
-    AvailIn { cpu: FieldRef },
-    AvailOut { ret: FieldRef },
+    SisRq {
+        target: Cpu,
+        fields: Box<RqFields>,
+    },
+    SisOut {
+        ret: FieldRef,
+    },
+    AvailIn {
+        cpu: FieldRef,
+    },
+    AvailOut {
+        ret: FieldRef,
+    },
+    /// A field is missing that the event is useless without.
+    Unreadable,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -164,6 +225,7 @@ pub struct Decoder {
     head: Head,
     states: StateBits,
     lacks: Vec<Lack>,
+    unreadable: Vec<Unreadable>,
     has_sis_in: bool,
     has_sis_rq: bool,
 }
@@ -172,7 +234,7 @@ impl Decoder {
     /// Looks up the events and fields of `formats`. What is missing is told by [`Self::lacks`].
     pub fn new(formats: &Formats) -> Self {
         let common = formats.common();
-        let mut found = Finder { formats, shapes: BTreeMap::new(), lacks: Vec::new() };
+        let mut found = Finder { formats, shapes: BTreeMap::new(), lacks: Vec::new(), unreadable: Vec::new() };
         if common.is_none() {
             found.lacks.push(Lack::CommonFields);
         }
@@ -183,18 +245,23 @@ impl Decoder {
         let states = found.sched_events();
         found.other_events();
         let (has_sis_in, has_sis_rq) = found.probes();
-        let Finder { shapes: by_id, mut lacks, .. } = found;
+        let Finder { shapes: by_id, mut lacks, unreadable, .. } = found;
         lacks.sort();
         let mut shapes = vec![None; by_id.keys().last().map_or(0, |&id| usize::from(id) + 1)];
         for (id, shape) in by_id {
             shapes[usize::from(id)] = Some(Box::new(shape));
         }
-        Self { shapes, head: Head::new(common), states, lacks, has_sis_in, has_sis_rq }
+        Self { shapes, head: Head::new(common), states, lacks, unreadable, has_sis_in, has_sis_rq }
     }
 
     /// What the formats do not have, in a stable order.
     pub fn lacks(&self) -> &[Lack] {
         &self.lacks
+    }
+
+    /// Events whose every occurrence is [`EventKind::Malformed`], in the order in which they were looked up.
+    pub fn unreadable(&self) -> &[Unreadable] {
+        &self.unreadable
     }
 
     /// Whether the trace has the entry probe of select_task_rq_fair(): then a waking without it was no decision.
@@ -283,6 +350,7 @@ impl Decoder {
             Shape::AvailIn { cpu: field } => EventKind::AvailIn { target: cpu(*field, raw)? },
             // The probe reads a register whose upper half a bool leaves undefined.
             Shape::AvailOut { ret } => EventKind::AvailOut { idle: ret.u64(raw)? as u8 != 0 },
+            Shape::Unreadable => return None,
         })
     }
 }
@@ -292,6 +360,7 @@ struct Finder<'a> {
     formats: &'a Formats,
     shapes: BTreeMap<u16, Shape>,
     lacks: Vec<Lack>,
+    unreadable: Vec<Unreadable>,
 }
 
 impl<'a> Finder<'a> {
@@ -313,6 +382,16 @@ impl<'a> Finder<'a> {
         found
     }
 
+    /// Notes how an event is read, or that it cannot be for want of the field that was looked for last.
+    fn found(&mut self, format: &EventFormat, shape: Option<Shape>) {
+        if shape.is_none()
+            && let Some(&Lack::Field { field, .. }) = self.lacks.last()
+        {
+            self.unreadable.push(Unreadable { event: format!("{}:{}", format.system, format.name), field });
+        }
+        self.shapes.insert(format.id, shape.unwrap_or(Shape::Unreadable));
+    }
+
     fn task(&mut self, format: &EventFormat, names: [&'static str; 3]) -> Option<TaskFields> {
         let [pid, comm, prio] = names;
         Some(TaskFields {
@@ -329,26 +408,22 @@ impl<'a> Finder<'a> {
                 Some(found) => states = StateBits::of(&found),
                 None => self.lacks.push(Lack::TaskStates),
             }
-            if let Some(shape) = self.switch(format) {
-                self.shapes.insert(format.id, shape);
-            }
+            let shape = self.switch(format);
+            self.found(format, shape);
         }
         for name in ["sched_waking", "sched_wakeup", "sched_wakeup_new"] {
             let Some(format) = self.wanted("sched", name) else { continue };
-            if let Some(shape) = self.wakeup(format, name) {
-                self.shapes.insert(format.id, shape);
-            }
+            let shape = self.wakeup(format, name);
+            self.found(format, shape);
         }
-        if let Some(format) = self.wanted("sched", "sched_migrate_task")
-            && let Some(shape) = self.migrate(format)
-        {
-            self.shapes.insert(format.id, shape);
+        if let Some(format) = self.wanted("sched", "sched_migrate_task") {
+            let shape = self.migrate(format);
+            self.found(format, shape);
         }
         for name in ["sched_process_fork", "sched_process_exec", "sched_process_exit", "sched_process_free"] {
             let Some(format) = self.wanted("sched", name) else { continue };
-            if let Some(shape) = self.life(format, name) {
-                self.shapes.insert(format.id, shape);
-            }
+            let shape = self.life(format, name);
+            self.found(format, shape);
         }
         states
     }
@@ -412,21 +487,19 @@ impl<'a> Finder<'a> {
     fn probes(&mut self) -> (bool, bool) {
         let (mut has_in, mut has_rq) = (false, false);
         for format in self.formats.iter() {
-            let field = |name| format.field_ref(name).ok();
             let shape = match format.name.as_str() {
                 "sis_in" => SisFields::find(format, &mut self.lacks).map(|fields| Shape::SisIn(Box::new(fields))),
-                "sis_out" => field("ret").map(|ret| Shape::SisOut { ret }),
-                "sis_avail_in" => field("cpu").map(|cpu| Shape::AvailIn { cpu }),
-                "sis_avail_out" => field("ret").map(|ret| Shape::AvailOut { ret }),
+                "sis_out" => self.field(format, "ret").map(|ret| Shape::SisOut { ret }),
+                "sis_avail_in" => self.field(format, "cpu").map(|cpu| Shape::AvailIn { cpu }),
+                "sis_avail_out" => self.field(format, "ret").map(|ret| Shape::AvailOut { ret }),
                 name => match name.strip_prefix("sis_rq").and_then(|cpu| cpu.parse().ok()).and_then(Cpu::new) {
                     Some(target) => Some(Shape::SisRq { target, fields: Box::new(RqFields::find(format)) }),
                     None => continue,
                 },
             };
-            let Some(shape) = shape else { continue };
-            has_in |= matches!(shape, Shape::SisIn(_));
-            has_rq |= matches!(shape, Shape::SisRq { .. });
-            self.shapes.insert(format.id, shape);
+            has_in |= matches!(shape, Some(Shape::SisIn(_)));
+            has_rq |= matches!(shape, Some(Shape::SisRq { .. }));
+            self.found(format, shape);
         }
         (has_in, has_rq)
     }

@@ -154,6 +154,9 @@ fn what_a_trace_lacks_is_told() {
     let decoder = Decoder::new(&bench.formats);
     assert!(decoder.lacks().contains(&Lack::Event("sched_switch")));
     assert!(decoder.lacks().contains(&Lack::Field { event: "sched_waking".to_owned(), field: "target_cpu" }));
+    let unreadable = [Unreadable { event: "sched:sched_waking".to_owned(), field: "target_cpu" }];
+    assert_eq!(decoder.unreadable(), unreadable);
+    assert_eq!(bench.decode(20, 0, &[Name("a"), Int(9), Int(120)]).kind, EventKind::Malformed);
     assert!(!decoder.has_sis_in());
     assert_eq!(Lack::Event("sched_switch").to_string(), "no format of sched_switch");
 }
