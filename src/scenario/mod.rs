@@ -299,7 +299,7 @@ impl Case {
     /// [`CaseError::Missing`] names the first that is not there, [`CaseError::Shape`] what is wrong with the machine.
     pub fn check(&self) -> Result<(), CaseError> {
         self.machine.check()?;
-        let cpus = self.machine.nr_cpu_ids();
+        let (cpus, present) = (self.machine.nr_cpu_ids(), self.machine.present());
         let cpu = |what: &dyn Fn() -> String, cpu: Cpu| {
             let there = || format!("{cpus} CPUs");
             (cpu.index() < cpus).then_some(()).ok_or_else(|| CaseError::Missing {
@@ -327,6 +327,11 @@ impl Case {
         for (i, state) in self.tasks.iter().enumerate() {
             let what = || format!("task t{i}");
             cpu(&what, state.cpu)?;
+            if state.cpus_ptr.is_some_and(|cpus| !cpus.intersects(&present)) {
+                return Err(CaseError::Shape {
+                    what: format!("cpus_ptr of task t{i} has none of its CPUs, {present}"),
+                });
+            }
             state.recent_used_cpu.map_or(Ok(()), |recent| cpu(&what, recent))?;
             state.last_wakee.map_or(Ok(()), |wakee| task(&what, wakee))?;
         }
