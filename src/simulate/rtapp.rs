@@ -183,6 +183,9 @@ fn end_of_string(text: &str) -> usize {
     text.len()
 }
 
+/// Tasks of one description, as the built-in workloads have at most.
+const INSTANCES_MAX: f64 = 4096.0;
+
 const TOP: &[&str] = &["tasks", "global", "resources"];
 const TASK: &[&str] = &["instance", "loop", "phases", "policy", "priority", "cpus", "delay"];
 const EVENTS: &[&str] = &[
@@ -261,7 +264,10 @@ fn read_task(
     let mut delay = 0;
     for (key, value) in entries {
         match key.as_str() {
-            "instance" => instances = number(place, key, value)? as u64,
+            "instance" => match number(place, key, value)? {
+                many if many > INSTANCES_MAX => return Err(wrong(place, key, value, "at most 4096 instances")),
+                some => instances = some as u64,
+            },
             "loop" => times = number_or_negative(place, key, value)?,
             "policy" => policy = string(place, key, value)?.to_owned(),
             "priority" => w.tasks[at].nice = (number_or_negative(place, key, value)? as i32).clamp(-20, 19),
@@ -344,7 +350,10 @@ fn events(
             "sleep" => ops.push(Op::Sleep(Dist::Fixed(micros(place, key, value)?))),
             "timer" => {
                 let (_, period) = field(place, key, value, "period")?;
-                ops.push(Op::Period(micros(place, key, period)?.max(1)));
+                match micros(place, key, period)? {
+                    0 => return Err(wrong(place, key, value, "a period of 1 us or more")),
+                    period => ops.push(Op::Period(period)),
+                }
             }
             "lock" => ops.push(Op::Wait(channel(w, 'm', string(place, key, value)?))),
             "unlock" => ops.push(Op::Signal(channel(w, 'm', string(place, key, value)?), how)),
@@ -508,6 +517,8 @@ mod tests {
             (r#"{"tasks": {"t": {"policy": "SCHED_FIFO", "run": 1}}}"#, "SCHED_FIFO"),
             (r#"{"tasks": {"t": {"run": "x"}}}"#, "expected a number"),
             (r#"{"tasks": {"t": {"fork": "u"}}}"#, "the name of a task"),
+            (r#"{"tasks": {"t": {"instance": 100000000, "run": 1}}}"#, "at most 4096 instances"),
+            (r#"{"tasks": {"t": {"timer": {"ref": "unique", "period": 0}}}}"#, "a period of 1 us or more"),
             (r#"{"global": {}}"#, "no \"tasks\""),
             (r#"{"tasks": {}, "globals": {}}"#, "did you mean \"global\""),
             ("{", "rt-app: EOF"),
