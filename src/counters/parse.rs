@@ -23,6 +23,11 @@ impl Named {
     }
 }
 
+/// Kernels that one table compares at most.
+const COLUMNS_MAX: usize = 256;
+/// Characters of a word that an error shows.
+const SHOWN_MAX: usize = 40;
+
 /// Why a text holds no counters.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CountersError {
@@ -76,6 +81,24 @@ pub enum CountersError {
         found: usize,
         /// How many there were.
         expected: usize,
+    },
+    /// More columns than any table has.
+    #[error("line {line}: {name} has {found} columns, expected at most {COLUMNS_MAX}")]
+    TooWide {
+        /// The line, from 1.
+        line: usize,
+        /// The row.
+        name: &'static str,
+        /// How many columns it has.
+        found: usize,
+    },
+    /// A row twice.
+    #[error("line {line}: {name} is there twice; give one table at a time")]
+    Twice {
+        /// The second line, from 1.
+        line: usize,
+        /// The row.
+        name: &'static str,
     },
     /// No JSON.
     #[error("no JSON: {0}")]
@@ -178,6 +201,9 @@ pub fn mmtests(text: &str) -> Result<Vec<Named>, CountersError> {
             .filter(|word| !word.ends_with("%)") && *word != "(" && !word.ends_with('%'))
             .map(|word| count(word, &place))
             .collect::<Result<_, _>>()?;
+        if numbers.len() > COLUMNS_MAX {
+            return Err(CountersError::TooWide { line: at + 1, name, found: numbers.len() });
+        }
         if columns.is_empty() {
             columns = vec![Named::of(Raw::default()); numbers.len()];
         }
@@ -186,7 +212,9 @@ pub fn mmtests(text: &str) -> Result<Vec<Named>, CountersError> {
             return Err(CountersError::Columns { line: at + 1, name, found, expected });
         }
         for (column, number) in columns.iter_mut().zip(numbers) {
-            *field(&mut column.raw) = Some(number);
+            if field(&mut column.raw).replace(number).is_some() {
+                return Err(CountersError::Twice { line: at + 1, name });
+            }
         }
     }
     if columns.is_empty() { Err(CountersError::Nothing) } else { Ok(columns) }
@@ -194,7 +222,7 @@ pub fn mmtests(text: &str) -> Result<Vec<Named>, CountersError> {
 
 /// `5653107942`, `5,653,107,942` or `5653107942.00`.
 fn count(word: &str, place: &str) -> Result<u64, CountersError> {
-    let wrong = || CountersError::Number { place: place.to_owned(), found: word.to_owned() };
+    let wrong = || CountersError::Number { place: place.to_owned(), found: word.chars().take(SHOWN_MAX).collect() };
     let (whole, fraction) = word.split_once('.').unwrap_or((word, ""));
     if !fraction.bytes().all(|byte| byte == b'0') {
         return Err(wrong());
@@ -312,6 +340,12 @@ mod tests {
         assert_eq!(mmtests("SIS Search 1,234 (0.00%)\n").map(|it| it[0].raw.search), Ok(Some(1234)));
         assert!(matches!(mmtests("SIS Search 1 2\nSIS Scanned 1\n"), Err(CountersError::Columns { line: 2, .. })));
         assert!(matches!(mmtests("SIS Search 1.5\n"), Err(CountersError::Number { .. })));
+        assert_eq!(
+            mmtests("SIS Search 1\nSIS Scanned 1\nSIS Search 2\n"),
+            Err(CountersError::Twice { line: 3, name: "SIS Search" })
+        );
+        let wide = format!("SIS Search{}\n", " 1".repeat(300));
+        assert_eq!(mmtests(&wide), Err(CountersError::TooWide { line: 1, name: "SIS Search", found: 300 }));
         assert_eq!(parse("hello\n"), Err(CountersError::Nothing));
     }
 
