@@ -68,7 +68,8 @@ impl TopologySource {
     /// The description that lies beside a trace: `topology.tar.gz` (or another packing), a directory `topology`,
     /// `topology.xml`, `topology.json` or `topology.txt`.
     pub fn beside(trace: &Path) -> Option<Self> {
-        let folder = trace.parent()?;
+        // Nothing lies beside standard input.
+        let folder = trace.parent().filter(|_| trace != Path::new("-"))?;
         BESIDE.into_iter().map(|name| folder.join(name)).find(|path| path.exists()).map(Self::Path)
     }
 }
@@ -139,8 +140,8 @@ impl Loaded {
 pub enum LoadError {
     /// A file or directory cannot be read.
     #[error(
-        "{file}: cannot be read ({reason}); expected a directory with sys in it, a tar archive of one, or what lscpu or \
-         lstopo --of xml prints"
+        "{file}: cannot be read ({reason}); expected a directory with sys in it, a tar archive of one, what lscpu or lstopo \
+         --of xml prints, or a shape such as 2x20x2"
     )]
     Read {
         /// Its path.

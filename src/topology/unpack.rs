@@ -54,6 +54,10 @@ pub(super) fn content(origin: &str, bytes: &[u8]) -> Result<Content, LoadError> 
         return Err(LoadError::TooLarge { file: origin.to_owned(), what: "bytes of text", limit: MAX_TEXT });
     }
     match String::from_utf8(text) {
+        // An archive of small files is text all over, but for the padding of its headers.
+        Ok(text) if text.contains('\0') => {
+            Err(unreadable(origin, "a file with zero bytes, as of a damaged tar archive".to_owned()))
+        }
         Ok(text) => Ok(Content::Text(text)),
         Err(error) => {
             let bytes = error.as_bytes();
@@ -186,6 +190,8 @@ mod tests {
         let mut other = tar;
         other[0] ^= 1;
         assert!(!is_tar(&other[..BLOCK]));
+        let error = content("box.tar", &other).expect_err("no text either").to_string();
+        assert!(error.contains("damaged tar"), "{error}");
         assert!(!is_tar(&[b' '; BLOCK]) && !is_tar(&[0; BLOCK]));
     }
 
