@@ -239,8 +239,23 @@ fn refuse(first: &[u8]) -> Result<(), Error> {
     if first.starts_with(b"PERFILE2") || first.starts_with(b"2ELIFREP") {
         return form("perf.data", "print it with 'perf script --ns' and name that text");
     }
-    if first.starts_with(b"\xfd7zXZ\0") || first.starts_with(b"BZh") || first.starts_with(b"PK\x03\x04") {
-        return form("packed with xz, bzip2 or zip", "unpack it first, or pipe the unpacked trace to '-'");
+    if first.starts_with(b"\xfd7zXZ\0") {
+        return form("packed with xz", "unpack it first, or pipe it: 'xz -dc FILE', with '-' as the file to read");
+    }
+    if first.starts_with(b"BZh") {
+        return form(
+            "packed with bzip2",
+            "unpack it first, or pipe it: 'bzip2 -dc FILE', with '-' as the file to read",
+        );
+    }
+    if first.starts_with(b"PK\x03\x04") {
+        return form("a zip archive", "unpack it, and name the trace in it");
+    }
+    if first.get(257..262) == Some(b"ustar") {
+        return form(
+            "a tar archive",
+            "unpack it, and name the trace in it; a machine's description goes to --topology",
+        );
     }
     if first.starts_with(b"\x7fELF") {
         return form("an ELF file", "name a recording");
