@@ -132,7 +132,7 @@ Exit codes: 0, also for recordings that cannot be replayed; 2 if a file is no re
 
 const CUT_EXAMPLES: &str = "Examples:
   sisdiff cut trace.dat --since +2 --until +3 -o case.dat
-  sisdiff cut trace.dat --sched-only --anonymize --with-topology -o case/trace.dat
+  mkdir case; sisdiff cut trace.dat --sched-only --anonymize --with-topology -o case/trace.dat
       a case to mail: replays as the original does, and names nobody
   sisdiff cut trace.dat --cpus 0-3 -o - | zstd > part.dat.zst
 
@@ -222,7 +222,8 @@ pub struct SourceArgs {
 /// `sisdiff replay`.
 #[derive(Debug, Args)]
 pub struct ReplayArgs {
-    /// Recordings: trace.dat, or text of trace-cmd report, tracefs, perf script or atrace; - is standard input.
+    /// Recordings: trace.dat, or text of trace-cmd report, tracefs, perf script or atrace, packed with gzip or zstd or not;
+    /// - is standard input.
     #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
     /// How to read and replay.
@@ -326,7 +327,7 @@ pub enum ReaderArg {
 pub enum Format {
     /// For people.
     Text,
-    /// For programs: docs/replay.schema.json.
+    /// For programs; docs/ has the schema of each command's report.
     Json,
 }
 

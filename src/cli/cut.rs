@@ -108,12 +108,10 @@ impl Target {
     fn temporary(&self) -> io::Result<Temporary> {
         let mut builder = tempfile::Builder::new();
         builder.prefix(".sisdiff-").permissions(Permissions::from_mode(0o666));
-        let made = match self.place {
+        match self.place {
             Place::File => Temporary::new(&builder, Some(folder(&self.path))),
             Place::Stdout | Place::Direct => Temporary::new(&builder, None),
-        };
-        // The crate names its temporary file, which nobody asked for.
-        made.map_err(|error| error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error))
+        }
     }
 
     fn finish(self, file: Temporary) -> Result<(), Trouble> {

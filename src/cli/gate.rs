@@ -151,6 +151,7 @@ fn accept(args: &AcceptArgs) -> Result<ExitCode, Trouble> {
         said += &remove_orphans(&loaded, &only)?;
     }
     if said.is_empty() {
+        loaded.has_some_of(&only)?;
         let flag = loaded.flag();
         said = format!("nothing waits to be accepted; `sisdiff gate check{flag}` says how the gate stands\n");
     }

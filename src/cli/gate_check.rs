@@ -36,8 +36,7 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode, CliTrouble> {
     let reports = open_reports(args, &loaded, &traces)?;
     let products = loaded.products(&traces, |trace, pair| only.has(&trace.name, &pair.name))?;
     if products.is_empty() && troubles.is_empty() {
-        let what = "--only: matches no recording and no pair of the gate";
-        return Err(CliTrouble::Usage(format!("{what}; see {}", loaded.name)));
+        return Err(loaded.has_none_of());
     }
     let mut result = replay_all(args, &loaded, &products);
     result.troubles.splice(0..0, troubles);

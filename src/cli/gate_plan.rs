@@ -128,6 +128,21 @@ impl Loaded {
         (traces.into_iter().collect(), troubles)
     }
 
+    /// Refuses patterns that match nothing, where it is known what there is.
+    ///
+    /// # Errors
+    /// [`Self::has_none_of`].
+    pub fn has_some_of(&self, only: &Only) -> Result<(), CliTrouble> {
+        let (traces, troubles) = self.traces();
+        let has = |trace: &Trace| self.config.pairs.iter().any(|pair| only.has(&trace.name, &pair.name));
+        if troubles.is_empty() && !traces.iter().any(has) { Err(self.has_none_of()) } else { Ok(()) }
+    }
+
+    /// What patterns that match nothing are told.
+    pub fn has_none_of(&self) -> CliTrouble {
+        CliTrouble::Usage(format!("--only: matches no recording and no pair of the gate; see {}", self.name))
+    }
+
     fn nothing(&self, pattern: &str) -> Trouble {
         let config = self.name.clone();
         if pattern.contains(['*', '?', '[']) {

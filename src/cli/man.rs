@@ -24,15 +24,18 @@ pub fn man(dir: &Path) -> Result<(), Trouble> {
         move |error: std::io::Error| Trouble::write(&name, &error)
     };
     std::fs::create_dir_all(dir).map_err(failed(dir))?;
-    for command in std::iter::once(root.clone()).chain(root.get_subcommands().cloned()) {
-        if command.get_name() == "help" {
-            continue;
-        }
+    for command in all(&root) {
         let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
         let path = dir.join(format!("{name}.1"));
         std::fs::write(&path, page(command)?).map_err(failed(&path))?;
     }
     Ok(())
+}
+
+/// A command and those in it, at any depth.
+fn all(command: &Command) -> Vec<Command> {
+    let inner = command.get_subcommands().filter(|command| command.get_name() != "help").flat_map(all);
+    std::iter::once(command.clone()).chain(inner).collect()
 }
 
 /// The table, with the names that pages have (`sisdiff-replay`).
@@ -62,7 +65,8 @@ fn page(command: Command) -> Result<Vec<u8>, Trouble> {
 /// What stands below the help: lines that start at the left are headings or text, indented ones stay as they are.
 fn preformatted(text: &str) -> String {
     let escaped = |line: &str| line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
-    let mut out = String::new();
+    let mut has_notes = !text.starts_with("Examples:");
+    let mut out = if has_notes { ".SH NOTES\n" } else { "" }.to_owned();
     let mut is_as_is = false;
     for line in text.lines() {
         let indented = line.starts_with(' ');
@@ -72,7 +76,7 @@ fn preformatted(text: &str) -> String {
         }
         match line {
             "Examples:" => out += ".SH EXAMPLES\n",
-            "" => out += ".SH NOTES\n",
+            "" => out += if std::mem::replace(&mut has_notes, true) { ".PP\n" } else { ".SH NOTES\n" },
             // A line must not begin as a request.
             line => out += &format!("\\&{}\n", escaped(line.strip_prefix("  ").unwrap_or(line))),
         }
@@ -86,11 +90,12 @@ mod tests {
 
     #[test]
     fn every_command_has_a_page_with_its_flags_and_examples() {
-        for command in root().get_subcommands() {
+        for command in all(&root()).into_iter().skip(1) {
             let name = command.get_display_name().expect("built").to_owned();
             let text = String::from_utf8(page(command.clone()).expect("a page")).expect("text");
             assert!(text.contains(&format!(".TH {name} 1")), "{text}");
             assert!(text.contains(".SH EXAMPLES"), "{name}: no examples");
+            assert!(text.matches(".SH NOTES").count() < 2, "{name}: notes twice");
             let flags = command.get_arguments().filter_map(clap::Arg::get_long);
             for flag in flags {
                 assert!(text.contains(&flag.replace('-', "\\-")), "{name}: no --{flag}");

@@ -44,6 +44,7 @@ use crate::cli::args::{Cli, Command, ListArgs, TopologyArgs};
 use crate::cli::output::{Trouble, print};
 use crate::cli::plan::{ExplainPlan, ReplayPlan};
 use crate::fair::changes::between;
+use crate::hint::did_you_mean;
 use crate::report::list;
 use crate::report::shell::printable;
 use crate::spec::{RELEASES, ReleaseInfo, model_of};
@@ -169,7 +170,11 @@ fn list_text(args: &ListArgs) -> Result<String, Trouble> {
 fn release(name: &str) -> Result<&'static ReleaseInfo, Trouble> {
     RELEASES.iter().find(|info| info.name == name).ok_or_else(|| {
         let names: Vec<&str> = RELEASES.iter().map(|info| info.name).collect();
-        Trouble::Usage(format!("list: no release {name:?}; there are {}", names.join(", ")))
+        Trouble::Usage(format!(
+            "list: no release {name:?}{}; there are {}",
+            did_you_mean(name, &names),
+            names.join(", ")
+        ))
     })
 }
 

@@ -119,8 +119,7 @@ fn opened(path: &Path) -> io::Result<Opened> {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && old.is_some() => {
             Ok(Opened::Over { path, file: tempfile::tempfile()? })
         }
-        // The crate names its temporary file, which nobody asked for.
-        Err(error) => Err(error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)),
+        Err(error) => Err(error),
     }
 }
 

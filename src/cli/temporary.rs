@@ -27,10 +27,11 @@ impl Temporary {
     pub fn new(builder: &Builder<'_, '_>, folder: Option<&Path>) -> io::Result<Self> {
         WATCH.call_once(watch);
         let mut there = there();
-        let file = match folder {
+        let made = match folder {
             Some(folder) => builder.tempfile_in(folder),
             None => builder.tempfile(),
-        }?;
+        };
+        let file = made.map_err(|error| plain(&error, folder))?;
         there.insert(file.path().to_owned());
         Ok(Self(Some(file)))
     }
@@ -67,6 +68,16 @@ impl Temporary {
         let done = end(file);
         there.remove(&name);
         done
+    }
+}
+
+/// The system's error without the temporary file's name, which nobody asked for; a folder that is missing is named.
+fn plain(error: &io::Error, folder: Option<&Path>) -> io::Error {
+    match folder {
+        Some(folder) if error.kind() == io::ErrorKind::NotFound && !folder.exists() => {
+            io::Error::new(io::ErrorKind::NotFound, format!("there is no folder {}; make it first", folder.display()))
+        }
+        _ => error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error),
     }
 }
 

@@ -63,12 +63,21 @@ impl TreeArgs {
     }
 }
 
+const CHECK_EXAMPLES: &str = "Examples:
+  sisdiff tree check ~/linux@v6.12
+  sisdiff tree check ~/linux@v6.12+mine.patch --shim extra.h";
+
+const BUILD_EXAMPLES: &str = "Examples:
+  sisdiff tree build ~/linux@v6.12 ~/linux@v6.12+mine.patch";
+
 /// `sisdiff tree`.
 #[derive(Debug, Subcommand)]
 pub enum TreeCommand {
     /// Say what is cut out of kernel trees, what they keep, and what is missing.
+    #[command(after_help = CHECK_EXAMPLES)]
     Check(TreeList),
     /// Build kernel trees, so that the first replay with them starts at once.
+    #[command(after_help = BUILD_EXAMPLES)]
     Build(TreeList),
 }
 
