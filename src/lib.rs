@@ -7,6 +7,7 @@
 pub mod affinity;
 pub mod bins;
 pub mod cli;
+pub mod column;
 pub mod compare;
 pub mod counters;
 pub mod cpumask;

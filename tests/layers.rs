@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 /// Top-level modules, lowest first. A new module gets its place here, and with it the right to use what stands before.
 const ORDER: &[&str] = &[
     "units",
+    "column",
     "cpumask",
     "inputs",
     "hint",

@@ -209,7 +209,7 @@ fn recent_used_can_leave_the_affinity_mask_and_the_fix_does_not() {
     let topology = smp4();
     let mut state = State::new(topology.clone());
     state.rq.curr_idle = Cpumask::of(Cpu(3));
-    state.rq.nr_running = vec![1, 1, 1, 0];
+    state.rq.nr_running = vec![1, 1, 1, 0].into();
     let allowed = Cpumask::first_n(2);
     let mut hidden = Hidden::new(&topology);
     let mut add = |name: &[u8], cpus_ptr| {

@@ -2,6 +2,7 @@
 //! State that the wakeup path keeps for itself. Each implementation has its own, or the difference under test would be
 //! erased.
 
+use crate::column::Column;
 use crate::machine::{Inputs, Provenance, TaskId};
 use crate::topology::{Distance, Topology};
 use crate::units::Cpu;
@@ -105,7 +106,7 @@ pub struct Hidden {
     /// By [`crate::topology::SharedId`].
     pub shared: Vec<SharedHidden>,
     /// By CPU.
-    pub cpus: Vec<CpuHidden>,
+    pub cpus: Column<CpuHidden>,
     /// The declared clock.
     pub clock: Clock,
     /// `sysctl_sched_preferred` of the soft-affinity RFC, default 1.
@@ -120,7 +121,7 @@ impl Hidden {
         let mut hidden = Self {
             tasks: Vec::new(),
             shared: Vec::new(),
-            cpus: Vec::new(),
+            cpus: Column::default(),
             clock: Clock::default(),
             sysctl_sched_preferred: 1,
             sysctl_sched_allowed: 100,
@@ -136,8 +137,8 @@ impl Hidden {
         self.tasks.extend(topology.cpus().map(|cpu| TaskHidden::new(cpu, unknown)));
         self.shared.clear();
         self.shared.resize(topology.nr_shared(), SharedHidden { known: unknown, ..SharedHidden::default() });
-        self.cpus.clear();
-        self.cpus.resize(topology.nr_cpu_ids(), CpuHidden { known: unknown, ..CpuHidden::AT_BOOT });
+        let at_boot = CpuHidden { known: unknown, ..CpuHidden::AT_BOOT };
+        self.cpus.refill(std::iter::repeat_n(at_boot, topology.nr_cpu_ids()));
         self.clock = Clock::default();
         (self.sysctl_sched_preferred, self.sysctl_sched_allowed) = (1, 100);
     }

@@ -12,6 +12,14 @@ use crate::units::Cpu;
 #[derive(Clone, PartialEq, Eq)]
 pub struct TaskMask(Arc<Cpumask>);
 
+impl TaskMask {
+    /// Whether both are one mask in memory, and thus have the same CPUs.
+    #[inline]
+    pub fn is_shared_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
 impl Deref for TaskMask {
     type Target = Cpumask;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The kprobe events: what select_task_rq_fair() was asked and answered, and what it saw.
 
+use crate::column::Column;
 use crate::cpumask::Cpumask;
 use crate::inputs::Inputs;
 use crate::machine::apply::{Machine, Out};
@@ -208,7 +209,7 @@ impl Machine {
         if rq.idle_h_nr_running.is_some() {
             known.set_traced(Inputs::POLICY);
         }
-        let mut take = |column: &mut Vec<u64>, value: Option<u64>, inputs: Inputs| {
+        let mut take = |column: &mut Column<u64>, value: Option<u64>, inputs: Inputs| {
             if let Some(value) = value {
                 column[at] = value;
                 known.set_traced(inputs);

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use crate::column::Column;
 use crate::cpumask::Cpumask;
 use crate::inputs::Provenance;
 use crate::machine::TaskMask;
@@ -131,13 +132,13 @@ impl std::ops::IndexMut<TaskId> for Tasks {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunQueues {
     /// `rq->nr_running`.
-    pub nr_running: Vec<u32>,
+    pub nr_running: Column<u32>,
     /// `rq->cfs.h_nr_running`, since 6.13 (and 6.12.y) `h_nr_queued`.
-    pub h_nr_running: Vec<u32>,
+    pub h_nr_running: Column<u32>,
     /// `rq->cfs.h_nr_runnable` (6.12.y on): queued tasks without the delayed ones; before: the same as `h_nr_running`.
-    pub h_nr_runnable: Vec<u32>,
+    pub h_nr_runnable: Column<u32>,
     /// `rq->cfs.idle_h_nr_running`: queued SCHED_IDLE tasks.
-    pub idle_h_nr_running: Vec<u32>,
+    pub idle_h_nr_running: Column<u32>,
     /// `rq->curr == rq->idle`.
     pub curr_idle: Cpumask,
     /// `rq->ttwu_pending`; in 5.2 a `wake_list` that is not empty.
@@ -145,27 +146,27 @@ pub struct RunQueues {
     /// `vcpu_is_preempted()`.
     pub vcpu_preempted: Cpumask,
     /// `rq->curr`.
-    pub curr: Vec<TaskId>,
+    pub curr: Column<TaskId>,
     /// `rq->avg_idle`, ns.
-    pub avg_idle_ns: Vec<u64>,
+    pub avg_idle_ns: Column<u64>,
     /// `rq->cfs.avg.load_avg`.
-    pub load_avg: Vec<u64>,
+    pub load_avg: Column<u64>,
     /// `rq->cfs.avg.runnable_load_avg` (5.2).
-    pub runnable_load_avg: Vec<u64>,
+    pub runnable_load_avg: Column<u64>,
     /// `rq->cfs.avg.runnable_avg`.
-    pub runnable_avg: Vec<u64>,
+    pub runnable_avg: Column<u64>,
     /// `rq->cfs.avg.util_avg`.
-    pub util_avg: Vec<u64>,
+    pub util_avg: Column<u64>,
     /// `rq->cfs.avg.util_est.enqueued`.
-    pub util_est_enqueued: Vec<u64>,
+    pub util_est_enqueued: Column<u64>,
     /// `rq->cpu_capacity`: what is left for fair tasks, 1024 for a full biggest CPU.
-    pub cpu_capacity: Vec<u64>,
+    pub cpu_capacity: Column<u64>,
     /// `rq->cpu_capacity_orig`.
-    pub cpu_capacity_orig: Vec<u64>,
+    pub cpu_capacity_orig: Column<u64>,
     /// `rq->idle_stamp`, ns; 0: not idle, or a task was pulled.
-    pub idle_stamp_ns: Vec<u64>,
+    pub idle_stamp_ns: Column<u64>,
     /// Exit latency of the CPU's idle state, µs; `None`: `idle_get_state()` is NULL.
-    pub exit_latency_us: Vec<Option<u32>>,
+    pub exit_latency_us: Column<Option<u32>>,
     /// How well each CPU's facts are known.
     pub known: Vec<Provenance>,
 }
@@ -175,24 +176,24 @@ impl RunQueues {
     pub fn new(topology: &Topology) -> Self {
         let n = topology.nr_cpu_ids();
         Self {
-            nr_running: vec![0; n],
-            h_nr_running: vec![0; n],
-            h_nr_runnable: vec![0; n],
-            idle_h_nr_running: vec![0; n],
+            nr_running: vec![0; n].into(),
+            h_nr_running: vec![0; n].into(),
+            h_nr_runnable: vec![0; n].into(),
+            idle_h_nr_running: vec![0; n].into(),
             curr_idle: Cpumask::first_n(n),
             ttwu_pending: Cpumask::EMPTY,
             vcpu_preempted: Cpumask::EMPTY,
             curr: topology.cpus().map(TaskId::swapper).collect(),
-            avg_idle_ns: vec![1_000_000; n],
-            load_avg: vec![0; n],
-            runnable_load_avg: vec![0; n],
-            runnable_avg: vec![0; n],
-            util_avg: vec![0; n],
-            util_est_enqueued: vec![0; n],
-            cpu_capacity: topology.parts().capacity_orig.clone(),
-            cpu_capacity_orig: topology.parts().capacity_orig.clone(),
-            idle_stamp_ns: vec![0; n],
-            exit_latency_us: vec![None; n],
+            avg_idle_ns: vec![1_000_000; n].into(),
+            load_avg: vec![0; n].into(),
+            runnable_load_avg: vec![0; n].into(),
+            runnable_avg: vec![0; n].into(),
+            util_avg: vec![0; n].into(),
+            util_est_enqueued: vec![0; n].into(),
+            cpu_capacity: topology.parts().capacity_orig.clone().into(),
+            cpu_capacity_orig: topology.parts().capacity_orig.clone().into(),
+            idle_stamp_ns: vec![0; n].into(),
+            exit_latency_us: vec![None; n].into(),
             known: vec![Provenance::TRACED; n],
         }
     }

@@ -12,6 +12,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::column::Column;
 use crate::fair::{Clock, CpuHidden, Hidden, SharedHidden, TaskHidden};
 use crate::machine::{Provenance, RunQueues, State, Task, TaskFlags, TaskId, Tasks};
 use crate::spec::SchedFeat;
@@ -362,11 +363,11 @@ fn hidden(raw: &json::State, topology: &Topology) -> Hidden {
 
 fn run_queues(raw: json::Columns, topology: &Topology) -> RunQueues {
     let mut rq = RunQueues::new(topology);
-    let set = |to: &mut Vec<u32>, from: Option<Vec<u32>>| *to = from.unwrap_or_else(|| to.clone());
-    let set_long = |to: &mut Vec<u64>, from: Option<Vec<u64>>| *to = from.unwrap_or_else(|| to.clone());
+    let set = |to: &mut Column<u32>, from: Option<Vec<u32>>| *to = from.map_or_else(|| to.clone(), Column::from);
+    let set_long = |to: &mut Column<u64>, from: Option<Vec<u64>>| *to = from.map_or_else(|| to.clone(), Column::from);
     set(&mut rq.nr_running, raw.nr_running);
     set(&mut rq.h_nr_running, raw.h_nr_queued.or(raw.h_nr_running));
-    set(&mut rq.h_nr_runnable, raw.h_nr_runnable.or_else(|| Some(rq.h_nr_running.clone())));
+    set(&mut rq.h_nr_runnable, raw.h_nr_runnable.or_else(|| Some(rq.h_nr_running.to_vec())));
     set(&mut rq.idle_h_nr_running, raw.idle_h_nr_running);
     rq.curr_idle = raw.curr_idle.0;
     rq.ttwu_pending = raw.ttwu_pending.0;
