@@ -246,10 +246,12 @@ mod inner {
     }
 
     pub fn built() -> Vec<(String, String)> {
+        let version = |version: Option<String>| format!("Linux {}", version.as_deref().unwrap_or("of unknown version"));
         let listed = builds(&default_cache()).into_iter();
+        let mut listed: Vec<_> = listed.map(|one| (one.spec, version(one.version))).collect();
+        // Another version of sisdiff, or a tree that was edited, has builds of its own.
+        listed.dedup();
         listed
-            .map(|one| (one.spec, format!("Linux {}", one.version.as_deref().unwrap_or("of unknown version"))))
-            .collect()
     }
 }
 

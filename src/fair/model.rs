@@ -170,7 +170,7 @@ impl Implementation for Model {
     }
 
     fn peek_wide(&mut self, state: &State, wakeup: &Wakeup) -> Option<[Decision; 2]> {
-        if !self.is_wide_open(wakeup) {
+        if !self.hidden.is_wide_open(wakeup) {
             return None;
         }
         let before = Before::of(&self.hidden, state, wakeup);
@@ -188,7 +188,7 @@ impl Implementation for Model {
         is_sync_open: bool,
         walk: Option<&mut Walk>,
     ) -> (Decision, Tried) {
-        let open = Open { sync: is_sync_open, wide: self.is_wide_open(wakeup) };
+        let open = Open { sync: is_sync_open, wide: self.hidden.is_wide_open(wakeup) };
         if !open.sync && !open.wide {
             return (self.select_task_rq(state, wakeup, walk), Tried::default());
         }
@@ -204,7 +204,7 @@ impl Implementation for Model {
         wakeup: &Wakeup,
         is_sync_open: bool,
     ) -> Option<(Decision, Tried)> {
-        let open = Open { sync: is_sync_open, wide: self.is_wide_open(wakeup) };
+        let open = Open { sync: is_sync_open, wide: self.hidden.is_wide_open(wakeup) };
         let before = self.before(state, wakeup);
         let decision = self.select_task_rq(state, wakeup, None);
         if decision.read.intersects(inputs) {
@@ -282,21 +282,9 @@ impl Model {
         tried
     }
 
-    /// Whether the wakee flips that wake_wide() would ask for are assumed or unknown.
-    fn is_wide_open(&self, wakeup: &Wakeup) -> bool {
-        let is_open = |id: &TaskId| {
-            self.hidden.tasks.get(id.index()).is_none_or(|task| !task.known.of(Inputs::WAKEE_FLIPS).is_known())
-        };
-        wakeup.kind == WakeKind::Ttwu && [wakeup.p, wakeup.current].iter().any(is_open)
-    }
-
     /// The call with wakee flips with which wake_wide() says `wide`.
     fn select_wide(&mut self, state: &State, wakeup: &Wakeup, wide: bool) -> Decision {
-        // Whatever record_wakee() adds or halves, these stay below and above what wake_wide() asks of any LLC.
-        let flips = if wide { [1 << 12, 1 << 30] } else { [0, 0] };
-        for (id, flips) in [wakeup.p, wakeup.current].into_iter().zip(flips) {
-            self.hidden.task_mut(id, state.tasks[id].task_cpu).wakee_flips = flips;
-        }
+        self.hidden.set_wide(state, wakeup, wide);
         self.select_task_rq(state, wakeup, None)
     }
 }

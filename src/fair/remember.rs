@@ -6,7 +6,7 @@ use crate::fair::{HiddenFact, Step};
 use crate::machine::{Inputs, Provenance, State, TaskId};
 use crate::topology::SharedId;
 use crate::units::Cpu;
-use crate::wakeup::Wakeup;
+use crate::wakeup::{WakeKind, Wakeup};
 
 impl Hidden {
     /// Takes in `step`. A CPU that goes idle is not this one's business: __update_idle_core() is the implementation's.
@@ -108,6 +108,24 @@ impl Hidden {
                     hidden.known.set_traced(Inputs::AVG_IDLE);
                 }
             }
+        }
+    }
+}
+
+impl Hidden {
+    /// Whether the wakee flips that wake_wide() would ask for are assumed or unknown.
+    pub(crate) fn is_wide_open(&self, wakeup: &Wakeup) -> bool {
+        let is_open =
+            |id: &TaskId| self.tasks.get(id.index()).is_none_or(|task| !task.known.of(Inputs::WAKEE_FLIPS).is_known());
+        wakeup.kind == WakeKind::Ttwu && [wakeup.p, wakeup.current].iter().any(is_open)
+    }
+
+    /// Wakee flips with which wake_wide() says `wide`.
+    pub(crate) fn set_wide(&mut self, state: &State, wakeup: &Wakeup, wide: bool) {
+        // Whatever record_wakee() adds or halves, these stay below and above what wake_wide() asks of any LLC.
+        let flips = if wide { [1 << 12, 1 << 30] } else { [0, 0] };
+        for (id, flips) in [wakeup.p, wakeup.current].into_iter().zip(flips) {
+            self.task_mut(id, state.tasks[id].task_cpu).wakee_flips = flips;
         }
     }
 }

@@ -42,7 +42,10 @@ pub const WIDTH: usize = 80;
 pub fn columns(indent: usize, align: &[Align], rows: &[Vec<String>]) -> String {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);
-    let wraps = align.contains(&Align::Wrap);
+    // A word that is longer than its column, such as a path, stays whole: the table would break it.
+    let whole = whole_words(indent, align, rows);
+    let rows = whole.as_deref().unwrap_or(rows);
+    let wraps = align.contains(&Align::Wrap) && whole.is_none();
     table.set_content_arrangement(if wraps { ContentArrangement::Dynamic } else { ContentArrangement::Disabled });
     table.set_width((WIDTH - indent) as u16);
     for row in rows {
@@ -65,6 +68,39 @@ pub fn columns(indent: usize, align: &[Align], rows: &[Vec<String>]) -> String {
         }
     }
     indented(indent, &table.trim_fmt())
+}
+
+/// The rows with the cells of the column that wraps already wrapped, at spaces only; `None`: no word is too long for it.
+fn whole_words(indent: usize, align: &[Align], rows: &[Vec<String>]) -> Option<Vec<Vec<String>>> {
+    let wrapping = align.iter().position(|&align| align == Align::Wrap)?;
+    let chars = |text: &str| text.chars().count();
+    let widest = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(|cell| chars(cell)).max().unwrap_or(0);
+    let others: usize = (0..align.len()).filter(|&at| at != wrapping).map(|at| widest(at) + 2).sum();
+    let width = WIDTH.saturating_sub(indent + others).max(20);
+    let is_long = |cell: &String| cell.split_whitespace().any(|word| chars(word) > width);
+    if !rows.iter().filter_map(|row| row.get(wrapping)).any(is_long) {
+        return None;
+    }
+    let wrapped = |cell: &str| {
+        let mut lines = vec![String::new()];
+        for word in cell.split_whitespace() {
+            let line = lines.last_mut().expect("one line at least");
+            if line.is_empty() {
+                line.push_str(word);
+            } else if chars(line) + 1 + chars(word) <= width {
+                line.push(' ');
+                line.push_str(word);
+            } else {
+                lines.push(word.to_owned());
+            }
+        }
+        lines.join("\n")
+    };
+    let row = |row: &Vec<String>| {
+        let cells = row.iter().enumerate();
+        cells.map(|(at, cell)| if at == wrapping { wrapped(cell) } else { cell.clone() }).collect()
+    };
+    Some(rows.iter().map(row).collect())
 }
 
 /// Each line behind `indent` spaces, with a newline at its end.
@@ -105,6 +141,16 @@ pub fn counted(n: u64, one: &str, many: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_path_stays_whole() {
+        let path = format!("tree:/{}", "very/long/".repeat(12));
+        let rows =
+            [vec!["patched".to_owned(), format!("{path} beside some words that are more than a line has room for")]];
+        let text = columns(2, &[Align::Left, Align::Wrap], &rows);
+        assert!(text.lines().next().is_some_and(|line| line.ends_with(&path)), "{text}");
+        assert!(text.lines().skip(1).all(|line| line.len() <= WIDTH) && text.lines().count() == 2, "{text}");
+    }
 
     #[test]
     fn counts_have_separators() {

@@ -24,11 +24,6 @@ pub fn releases(releases: &[ReleaseInfo], trees: &[(String, String)]) -> String 
         }));
         out += &columns(2, &[Align::Left, Align::Wrap], &rows);
     }
-    if !trees.is_empty() {
-        let rows: Vec<Vec<String>> = trees.iter().map(|(spec, what)| vec![spec.clone(), what.clone()]).collect();
-        out +=
-            &format!("\n{}\n{}", paint(HEADING, "kernel trees built"), columns(2, &[Align::Left, Align::Wrap], &rows));
-    }
     let rows = [
         ("the rest", names(common)),
         ("tree:PATH", "tree:PATH[@REV][+PATCH…], a kernel tree of yours; see sisdiff tree --help".to_owned()),
@@ -37,6 +32,11 @@ pub fn releases(releases: &[ReleaseInfo], trees: &[(String, String)]) -> String 
     ];
     let rows: Vec<Vec<String>> = rows.into_iter().map(|(key, value)| vec![key.to_owned(), value]).collect();
     out += &format!("\n{}", columns(2, &[Align::Left, Align::Wrap], &rows));
+    if !trees.is_empty() {
+        let rows: Vec<Vec<String>> = trees.iter().map(|(spec, what)| vec![what.clone(), spec.clone()]).collect();
+        out +=
+            &format!("\n{}\n{}", paint(HEADING, "kernel trees built"), columns(2, &[Align::Left, Align::Left], &rows));
+    }
     let more = "Patches combine: v5.11+scan-cost+recent-used. More: sisdiff list v5.11";
     out += &format!("\n{}\n", paint(FAINT, more));
     out
