@@ -13,7 +13,8 @@ use crate::error::TreeError;
 pub const HEADERS: &[(&str, &str)] = &[
     ("kernel.h", include_str!("../standins/kernel.h")),
     ("cpumask.h", include_str!("../standins/cpumask.h")),
-    ("sched.h", include_str!("../standins/sched.h")),
+    // Not sched.h, which the C library has, too.
+    ("sched-standins.h", include_str!("../standins/sched.h")),
     ("instrument.h", include_str!("../standins/instrument.h")),
 ];
 

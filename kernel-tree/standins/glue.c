@@ -12,8 +12,9 @@
  * wants: SD_LOAD_BALANCE SD_ASYM_PACKING SD_PREFER_SIBLING SD_OVERLAP SD_NUMA sysctl_sched_preferred sysctl_sched_allowed
  */
 
-extern void *calloc(unsigned long, unsigned long);
-extern void free(void *);
+/* Zeroed memory with nothing of the caller's beside it, and all of it given back: see runtime.c. */
+extern void *sd_arena(unsigned long size);
+extern void sd_arena_clear(void);
 extern char __stop_sdpercpu[];
 
 unsigned long sd_percpu_size;
@@ -34,6 +35,7 @@ unsigned char sd_features[SD_NR_FEATURES + 1];
 struct cpumask *sd_smt_mask, *sd_node_mask;
 int *sd_cpu_node;
 u64 *sd_cpu_capacity_orig;
+static u64 *sd_runnable;
 unsigned char *sd_vcpu_preempted;
 int sd_nr_nodes = 1;
 
@@ -50,10 +52,8 @@ struct sd_block *sd_blocks;
 
 static void *sd_block(unsigned long size, int saved)
 {
-	struct sd_block *block = calloc(1, sizeof(*block) + size + 64);
+	struct sd_block *block = sd_arena(sizeof(*block) + size + 64);
 
-	if (!block)
-		sd_bug("out of memory", __LINE__);
 	block->next = sd_blocks;
 	block->size = size + 64;
 	block->saved = saved;
@@ -65,14 +65,8 @@ static void *sd_block(unsigned long size, int saved)
 
 void sd_free_all(void)
 {
-	free(sd_events);
-	sd_events = NULL;
-	while (sd_blocks) {
-		struct sd_block *next = sd_blocks->next;
-
-		free(sd_blocks);
-		sd_blocks = next;
-	}
+	sd_blocks = NULL;
+	sd_arena_clear();
 }
 
 /* Words in. */
@@ -425,6 +419,7 @@ static void sd_set_machine(void)
 	sd_smt_mask = sd_alloc_fixed(sizeof(struct cpumask) * (nr_cpu_ids + 1));
 	sd_cpu_node = sd_alloc_fixed(sizeof(int) * (nr_cpu_ids + 1));
 	sd_cpu_capacity_orig = sd_alloc(sizeof(u64) * (nr_cpu_ids + 1));
+	sd_runnable = sd_alloc(sizeof(u64) * (nr_cpu_ids + 1));
 	sd_vcpu_preempted = sd_alloc(nr_cpu_ids + 1);
 	sd_has_llc = sd_alloc_fixed(nr_cpu_ids + 1);
 	sd_node_mask = sd_alloc_fixed(sizeof(struct cpumask) * (sd_nr_nodes + 1));
@@ -490,116 +485,179 @@ static void sd_set_machine(void)
 #endif
 }
 
-/* A run queue's facts, and the hidden state that the tree keeps of a CPU. */
-static int sd_set_cpu(void)
-{
-	u64 cpu = sd_word(), capacity, capacity_orig, word;
-	struct rq *rq;
-	struct sched_domain *sd;
-	int recompute;
-
-	if (cpu >= nr_cpu_ids)
-		sd_bug("CPU out of range", __LINE__);
-	rq = SD_RQ(cpu);
-	rq->nr_running = sd_word();
-	word = sd_word();
+/* Members that not every tree has. */
 #ifdef SD_FIELD_cfs_rq__h_nr_running
-	rq->cfs.h_nr_running = word;
+#define SD_H_NR_RUNNING_1 rq->cfs.h_nr_running = word;
+#else
+#define SD_H_NR_RUNNING_1
 #endif
 #ifdef SD_FIELD_cfs_rq__h_nr_queued
-	rq->cfs.h_nr_queued = word;
+#define SD_H_NR_RUNNING_2 rq->cfs.h_nr_queued = word;
+#else
+#define SD_H_NR_RUNNING_2
 #endif
 #ifdef SD_FIELD_cfs_rq__nr_running
-	rq->cfs.nr_running = word;
+#define SD_H_NR_RUNNING_3 rq->cfs.nr_running = word;
+#else
+#define SD_H_NR_RUNNING_3
 #endif
 #ifdef SD_FIELD_cfs_rq__nr_queued
-	rq->cfs.nr_queued = word;
+#define SD_H_NR_RUNNING_4 rq->cfs.nr_queued = word;
+#else
+#define SD_H_NR_RUNNING_4
 #endif
-	word = sd_word();
-#ifdef SD_FIELD_cfs_rq__h_nr_runnable
-	rq->cfs.h_nr_runnable = word;
+#define SD_H_NR_RUNNING SD_H_NR_RUNNING_1 SD_H_NR_RUNNING_2 SD_H_NR_RUNNING_3 SD_H_NR_RUNNING_4
+#if defined(SD_FIELD_cfs_rq__h_nr_runnable)
+#define SD_H_NR_RUNNABLE rq->cfs.h_nr_runnable = word;
+#else
+#define SD_H_NR_RUNNABLE
 #endif
-#ifdef SD_FIELD_cfs_rq__h_nr_delayed
-	rq->cfs.h_nr_delayed = rq->nr_running >= word ? rq->nr_running - word : 0;
+#if defined(SD_FIELD_cfs_rq__idle_h_nr_running)
+#define SD_IDLE_H_NR_RUNNING rq->cfs.idle_h_nr_running = word;
+#elif defined(SD_FIELD_cfs_rq__h_nr_idle)
+#define SD_IDLE_H_NR_RUNNING rq->cfs.h_nr_idle = word;
+#else
+#define SD_IDLE_H_NR_RUNNING
 #endif
-	word = sd_word();
-#ifdef SD_FIELD_cfs_rq__idle_h_nr_running
-	rq->cfs.idle_h_nr_running = word;
+#if defined(SD_FIELD_rq__donor)
+#define SD_DONOR rq->donor = rq->curr;
+#else
+#define SD_DONOR
 #endif
-#ifdef SD_FIELD_cfs_rq__h_nr_idle
-	rq->cfs.h_nr_idle = word;
+#if defined(SD_FIELD_rq__avg_idle)
+#define SD_AVG_IDLE rq->avg_idle = word;
+#else
+#define SD_AVG_IDLE
 #endif
-	word = sd_word();
-#ifdef SD_FIELD_rq__ttwu_pending
-	rq->ttwu_pending = word & 1;
-#elif defined(SD_FIELD_rq__wake_list)
-	{
-		static struct llist_node waiting;
-
-		rq->wake_list.first = word & 1 ? &waiting : NULL;
-	}
+#if defined(SD_FIELD_sched_avg__runnable_load_avg)
+#define SD_RUNNABLE_LOAD_AVG rq->cfs.avg.runnable_load_avg = word;
+#else
+#define SD_RUNNABLE_LOAD_AVG
 #endif
-	sd_vcpu_preempted[cpu] = (word >> 1) & 1;
-	rq->curr = sd_task(sd_word());
-#ifdef SD_FIELD_rq__donor
-	rq->donor = rq->curr;
+#if defined(SD_FIELD_sched_avg__runnable_avg)
+#define SD_RUNNABLE_AVG rq->cfs.avg.runnable_avg = word;
+#else
+#define SD_RUNNABLE_AVG
 #endif
-	word = sd_word();
-#ifdef SD_FIELD_rq__avg_idle
-	rq->avg_idle = word;
-#endif
-	rq->cfs.avg.load_avg = sd_word();
-	word = sd_word();
-#ifdef SD_FIELD_sched_avg__runnable_load_avg
-	rq->cfs.avg.runnable_load_avg = word;
-#endif
-	word = sd_word();
-#ifdef SD_FIELD_sched_avg__runnable_avg
-	rq->cfs.avg.runnable_avg = word;
-#endif
-	rq->cfs.avg.util_avg = sd_word();
-	word = sd_word();
-#ifdef SD_FIELD_util_est__enqueued
-	rq->cfs.avg.util_est.enqueued = word;
+#if defined(SD_FIELD_util_est__enqueued)
+#define SD_UTIL_EST rq->cfs.avg.util_est.enqueued = word;
 #elif defined(SD_FIELD_sched_avg__util_est)
-	rq->cfs.avg.util_est = word;
+#define SD_UTIL_EST rq->cfs.avg.util_est = word;
+#else
+#define SD_UTIL_EST
 #endif
-	capacity = sd_word();
-	recompute = rq->cpu_capacity != capacity;
-	rq->cpu_capacity = capacity;
-	capacity_orig = sd_word();
-	sd_cpu_capacity_orig[cpu] = capacity_orig;
 #ifdef SD_FIELD_rq__cpu_capacity_orig
-	rq->cpu_capacity_orig = capacity_orig;
+#define SD_CAPACITY_ORIG_1 rq->cpu_capacity_orig = word;
+#else
+#define SD_CAPACITY_ORIG_1
 #endif
 #ifdef SD_FIELD_rq__cpu_capacity_inverted
-	rq->cpu_capacity_inverted = 0;
+#define SD_CAPACITY_ORIG SD_CAPACITY_ORIG_1 rq->cpu_capacity_inverted = 0;
+#else
+#define SD_CAPACITY_ORIG SD_CAPACITY_ORIG_1
 #endif
-	word = sd_word();
-#ifdef SD_FIELD_rq__idle_stamp
-	rq->idle_stamp = word;
+#if defined(SD_FIELD_rq__idle_stamp)
+#define SD_IDLE_STAMP rq->idle_stamp = word;
+#else
+#define SD_IDLE_STAMP
 #endif
-	word = sd_word();
+#if defined(SD_FIELD_rq__wake_stamp)
+#define SD_WAKE_STAMP rq->wake_stamp = word;
+#else
+#define SD_WAKE_STAMP
+#endif
+#if defined(SD_FIELD_rq__wake_avg_idle)
+#define SD_WAKE_AVG_IDLE rq->wake_avg_idle = word;
+#else
+#define SD_WAKE_AVG_IDLE
+#endif
+
+/* 6.12 tells queued tasks that are delayed, the state those that are not. */
+static void sd_set_delayed(struct rq *rq, u64 cpu)
+{
+#ifdef SD_FIELD_cfs_rq__h_nr_delayed
+	rq->cfs.h_nr_delayed = rq->nr_running >= sd_runnable[cpu] ? rq->nr_running - sd_runnable[cpu] : 0;
+#endif
+	(void)rq, (void)cpu;
+}
+
+static void sd_set_pending(struct rq *rq, u64 flags)
+{
+#ifdef SD_FIELD_rq__ttwu_pending
+	rq->ttwu_pending = flags & 1;
+#elif defined(SD_FIELD_rq__wake_list)
+	static struct llist_node waiting;
+
+	rq->wake_list.first = flags & 1 ? &waiting : NULL;
+#endif
+	(void)rq, (void)flags;
+}
+
+static void sd_set_idle_state(struct rq *rq, u64 latency_us)
+{
 #ifdef SD_FIELD_rq__idle_state
-	rq->idle_state = word == ~0ULL ? NULL : &rq->sd_idle_state;
+	rq->idle_state = latency_us == ~0ULL ? NULL : &rq->sd_idle_state;
 #endif
-	rq->sd_idle_state.exit_latency = word;
-	rq->sd_idle_state.exit_latency_ns = (s64)word * 1000;
-	word = sd_word();
-	(void)sd;
+	rq->sd_idle_state.exit_latency = latency_us;
+	rq->sd_idle_state.exit_latency_ns = (s64)latency_us * 1000;
+}
+
+static void sd_set_scan_cost(struct rq *rq, u64 cpu, u64 cost)
+{
 #ifdef SD_FIELD_sched_domain__avg_scan_cost
-	for (sd = sd_has_llc[cpu] ? rq->sd : NULL; sd; sd = sd->parent)
-		if (sd == per_cpu(sd_llc, cpu))
-			sd->avg_scan_cost = word;
+	if (sd_has_llc[cpu] && per_cpu(sd_llc, cpu))
+		per_cpu(sd_llc, cpu)->avg_scan_cost = cost;
 #endif
-	word = sd_word();
-#ifdef SD_FIELD_rq__wake_stamp
-	rq->wake_stamp = word;
-#endif
-	word = sd_word();
-#ifdef SD_FIELD_rq__wake_avg_idle
-	rq->wake_avg_idle = word;
-#endif
+	(void)rq, (void)cpu, (void)cost;
+}
+
+/*
+ * One column of the run queues' facts, or of the hidden state that the tree keeps of a CPU: CPUs that changed, each with
+ * its value. The numbers of columns are the caller's (SD_COLUMN_*). Whether capacities changed.
+ */
+static int sd_set_column(void)
+{
+	u64 column = sd_word(), count = sd_word();
+	const u64 *in = sd_in;
+	int recompute = 0;
+
+	if (count > (u64)(sd_in_end - in) / 2)
+		sd_bug("request too short", __LINE__);
+	sd_in = in + 2 * count;
+#define SD_CASE(name, ...) case SD_COLUMN_##name: \
+		for (; in < sd_in; in += 2) { \
+			u64 cpu = in[0], word = in[1]; \
+			struct rq *rq; \
+			if (cpu >= nr_cpu_ids) \
+				sd_bug("CPU out of range", __LINE__); \
+			rq = SD_RQ(cpu); \
+			__VA_ARGS__ \
+			(void)word, (void)rq; \
+		} \
+		break;
+	switch (column) {
+	SD_CASE(nr_running, rq->nr_running = word; sd_set_delayed(rq, cpu);)
+	SD_CASE(h_nr_running, SD_H_NR_RUNNING)
+	SD_CASE(h_nr_runnable, SD_H_NR_RUNNABLE sd_runnable[cpu] = word; sd_set_delayed(rq, cpu);)
+	SD_CASE(idle_h_nr_running, SD_IDLE_H_NR_RUNNING)
+	SD_CASE(flags, sd_set_pending(rq, word); sd_vcpu_preempted[cpu] = (word >> 1) & 1;)
+	SD_CASE(curr, rq->curr = sd_task(word); SD_DONOR)
+	SD_CASE(avg_idle, SD_AVG_IDLE)
+	SD_CASE(load_avg, rq->cfs.avg.load_avg = word;)
+	SD_CASE(runnable_load_avg, SD_RUNNABLE_LOAD_AVG)
+	SD_CASE(runnable_avg, SD_RUNNABLE_AVG)
+	SD_CASE(util_avg, rq->cfs.avg.util_avg = word;)
+	SD_CASE(util_est, SD_UTIL_EST)
+	SD_CASE(cpu_capacity, recompute |= rq->cpu_capacity != word; rq->cpu_capacity = word;)
+	SD_CASE(cpu_capacity_orig, recompute |= sd_cpu_capacity_orig[cpu] != word; sd_cpu_capacity_orig[cpu] = word; SD_CAPACITY_ORIG)
+	SD_CASE(idle_stamp, SD_IDLE_STAMP)
+	SD_CASE(exit_latency, sd_set_idle_state(rq, word);)
+	SD_CASE(avg_scan_cost, sd_set_scan_cost(rq, cpu, word);)
+	SD_CASE(wake_stamp, SD_WAKE_STAMP)
+	SD_CASE(wake_avg_idle, SD_WAKE_AVG_IDLE)
+	default:
+		sd_bug("no such column", __LINE__);
+	}
 	return recompute;
 }
 
@@ -622,15 +680,12 @@ static void sd_set_task(void)
 #ifdef SD_FIELD_task_struct__user_cpus_ptr
 	p->user_cpus_ptr = NULL;
 #endif
-	{
-		struct cpumask preferred;
-
-		__builtin_memset(&preferred, 0, sizeof(preferred));
-		sd_read_mask(&preferred);
 #ifdef SD_FIELD_task_struct__cpus_preferred
-		p->cpus_preferred = preferred;
+	sd_read_mask(&p->cpus_preferred);
+#else
+	for (word = 0; word < sd_mask_words; word++)
+		sd_word();
 #endif
-	}
 	p->nr_cpus_allowed = sd_word();
 	flags = sd_word();
 	p->flags = (flags & 1 ? PF_KTHREAD : 0) | (flags & 2 ? PF_EXITING : 0);
@@ -803,6 +858,8 @@ static void sd_again(void)
 	u64 i, n = sd_word();
 
 	sd_recording = 0;
+	sd_events = sd_out;
+	sd_max_events = (sd_out_end - sd_out) / 2;
 	while (n--) {
 		for (i = 0; i < sd_nr_shared; i++)
 			sd_shared[i]->has_idle_cores = sd_had_idle_cores[i];
@@ -811,30 +868,48 @@ static void sd_again(void)
 	}
 }
 
-/* One call of the wakeup path with what changed before it. */
+/* One call of the wakeup path with what changed before it. The record is written to its place at the answer's end. */
 static void sd_call(void)
 {
-	u64 n;
+	const u64 *in = sd_in;
+	u64 n, task, waker;
 	int recompute = 0;
 	long cpu;
 
-	sd_clock_ns = sd_word();
-	sd_probe_ns = sd_word();
-	sd_clock_read_ns = sd_word();
-	sd_mask_op_ns = sd_word();
-	sd_jiffies = sd_word();
-	sd_hz = sd_word();
-	sd_in_task = sd_word();
-	n = sd_word();
+	if ((u64)(sd_in_end - in) < SD_HEAD_WORDS + 2 * sd_nr_shared)
+		sd_bug("request too short", __LINE__);
+	sd_asked.op = in[0];
+	task = in[1];
+	waker = in[2];
+	sd_this_cpu = in[3];
+	sd_asked.prev = in[4];
+	sd_asked.target = in[5];
+	sd_asked.kind = in[6];
+	sd_asked.sync = in[7];
+	sd_recording = in[8];
+	sd_in_task = in[9];
+	sd_clock_ns = in[10];
+	sd_probe_ns = in[11];
+	sd_clock_read_ns = in[12];
+	sd_mask_op_ns = in[13];
+	sd_jiffies = in[14];
+	sd_hz = in[15];
 #ifdef SD_HAS_sysctl_sched_preferred
-	sysctl_sched_preferred = n;
+	sysctl_sched_preferred = in[16];
 #endif
-	n = sd_word();
 #ifdef SD_HAS_sysctl_sched_allowed
-	sysctl_sched_allowed = n;
+	sysctl_sched_allowed = in[17];
 #endif
+	in += SD_HEAD_WORDS;
+	for (n = 0; n < sd_nr_shared; n++, in += 2) {
+		sd_shared[n]->has_idle_cores = sd_had_idle_cores[n] = in[0] != 0;
+#ifdef SD_FIELD_sched_domain_shared__nr_idle_scan
+		sd_shared[n]->nr_idle_scan = in[1];
+#endif
+	}
+	sd_in = in;
 	for (n = sd_word(); n; n--)
-		recompute |= sd_set_cpu();
+		recompute |= sd_set_column();
 	if (recompute) {
 		sd_group_capacities();
 #ifdef SD_FIELD_root_domain__max_cpu_capacity
@@ -845,29 +920,17 @@ static void sd_call(void)
 	}
 	for (n = sd_word(); n; n--)
 		sd_set_task();
-	for (n = 0; n < sd_nr_shared; n++) {
-		u64 word = sd_word();
-
-		sd_shared[n]->has_idle_cores = sd_had_idle_cores[n] = word != 0;
-		word = sd_word();
-#ifdef SD_FIELD_sched_domain_shared__nr_idle_scan
-		sd_shared[n]->nr_idle_scan = word;
-#endif
-	}
-	sd_asked.op = sd_word();
-	sd_asked.p = sd_task(sd_word());
-	sd_current = sd_task(sd_word());
-	sd_this_cpu = sd_word();
-	sd_asked.prev = sd_word();
-	sd_asked.target = sd_word();
-	sd_asked.kind = sd_word();
-	sd_asked.sync = sd_word();
-	sd_recording = sd_word();
+	sd_asked.p = sd_task(task);
+	sd_current = sd_task(waker);
 	if ((unsigned int)sd_this_cpu >= nr_cpu_ids)
 		sd_bug("this_cpu out of range", __LINE__);
-	if (!sd_events && !(sd_events = calloc(SD_MAX_EVENTS, 16)))
-		sd_bug("out of memory", __LINE__);
+	n = SD_ANSWER_WORDS + 2 * sd_nr_shared;
+	if ((u64)(sd_out_end - sd_out) < n)
+		sd_bug("no room for an answer", __LINE__);
+	sd_events = sd_out + n;
+	sd_max_events = (sd_out_end - sd_events) / 2;
 	cpu = sd_walk();
+	n = sd_nr_events < sd_max_events ? sd_nr_events : sd_max_events;
 	sd_put((u64)cpu);
 	sd_put(sd_clock_ns);
 	sd_put(sd_mask_ops);
@@ -879,16 +942,10 @@ static void sd_call(void)
 	sd_put_task(sd_asked.p);
 	sd_put_task(sd_current);
 	sd_put_cpu(sd_this_cpu);
-	sd_put_shared();
-	n = min(sd_nr_events, SD_MAX_EVENTS);
 	sd_put(sd_nr_events);
 	sd_put(n);
-	if (sd_out + 2 * n <= sd_out_end) {
-		__builtin_memcpy(sd_out, sd_events, 16 * n);
-		sd_out += 2 * n;
-	} else {
-		sd_lost += n;
-	}
+	sd_put_shared();
+	sd_out += 2 * n;
 }
 
 /* Which statements were reached since this was last asked: their numbers, each with how often. */

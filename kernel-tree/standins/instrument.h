@@ -24,12 +24,11 @@ void sd_out_of_fuel(void) __attribute__((noreturn));
 #define SD_EVENT_WARN 4ULL
 #define SD_EVENT_SEARCH 5ULL
 #define SD_EVENT_MISS 6ULL
-#define SD_MAX_EVENTS 32768
 static u64 *sd_events;
-static unsigned int sd_nr_events;
+static unsigned int sd_nr_events, sd_max_events;
 static inline void sd_event(u64 kind, u64 what, u64 value)
 {
-	if (sd_events && sd_nr_events < SD_MAX_EVENTS) {
+	if (__builtin_expect(sd_nr_events < sd_max_events, 1)) {
 		sd_events[2 * sd_nr_events] = kind << 56 | what;
 		sd_events[2 * sd_nr_events + 1] = value;
 	}

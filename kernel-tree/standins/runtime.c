@@ -6,12 +6,14 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <link.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 extern long sd_handle(const uint64_t *in, unsigned long in_words, uint64_t *out, unsigned long out_words);
@@ -21,20 +23,37 @@ extern long sd_handle(const uint64_t *in, unsigned long in_words, uint64_t *out,
 /* Why a request ended without an answer; the caller has the same numbers. */
 enum { FAULT_NONE, FAULT_SIGNAL, FAULT_BUG, FAULT_LOOP, FAULT_ANSWER };
 
-static __thread sigjmp_buf back;
-static __thread volatile sig_atomic_t inside;
+/*
+ * An object answers one thread at a time: `inside` is that thread while it does, so that a fault of another one is not
+ * taken for its own. Coming back from a fault needs no more than the frame, except where a sanitizer follows the stack.
+ */
+#ifdef SD_SANITIZED
+static sigjmp_buf back;
+#define COME_BACK sigsetjmp(back, 0)
+#define GO_BACK siglongjmp(back, 1)
+#else
+static void *back[5];
+#define COME_BACK __builtin_setjmp(back)
+#define GO_BACK __builtin_longjmp(back, 1)
+#endif
+static volatile pthread_t inside;
+static volatile int is_inside;
 static struct { uint64_t kind, number, line, address; char text[96]; } fault;
 
 extern int sd_line;
 
 static void leave(int kind, uint64_t number, uint64_t line, uint64_t address, const char *text)
 {
+	size_t i;
+
 	fault.kind = kind;
 	fault.number = number;
 	fault.line = line;
 	fault.address = address;
-	snprintf(fault.text, sizeof(fault.text), "%s", text);
-	siglongjmp(back, 1);
+	for (i = 0; i + 1 < sizeof(fault.text) && text[i]; i++)
+		fault.text[i] = text[i];
+	fault.text[i] = 0;
+	GO_BACK;
 }
 
 void sd_bug(const char *what, int line)
@@ -52,22 +71,40 @@ void sd_out_of_fuel(void)
  * Handlers stay once they are set: several of these objects can be in one process, each gives on what is not its own, and
  * none of them is ever unloaded. A thread of the caller has its own stack for signals; the helper process makes one.
  */
-static const int signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL };
+static const int signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGVTALRM };
 static struct sigaction before[sizeof(signals) / sizeof(signals[0])];
+
+static const char *name_of(int number)
+{
+	switch (number) {
+	case SIGSEGV:
+		return "Segmentation fault";
+	case SIGBUS:
+		return "Bus error";
+	case SIGFPE:
+		return "Arithmetic exception";
+	default:
+		return "Illegal instruction";
+	}
+}
 
 static void on_signal(int number, siginfo_t *info, void *context)
 {
 	size_t i;
 
-	if (inside)
-		leave(FAULT_SIGNAL, (uint64_t)number, (uint64_t)sd_line, (uint64_t)(uintptr_t)info->si_addr, strsignal(number));
+	if (is_inside && pthread_equal(inside, pthread_self())) {
+		/* The caller's watch: it takes too long, in a place without marks. */
+		if (number == SIGVTALRM)
+			leave(FAULT_LOOP, 0, (uint64_t)sd_line, 0, "");
+		leave(FAULT_SIGNAL, (uint64_t)number, (uint64_t)sd_line, (uint64_t)(uintptr_t)info->si_addr, name_of(number));
+	}
 	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		if (signals[i] == number) {
 			if (before[i].sa_flags & SA_SIGINFO && before[i].sa_sigaction)
 				before[i].sa_sigaction(number, info, context);
 			else if (before[i].sa_handler != SIG_DFL && before[i].sa_handler != SIG_IGN)
 				before[i].sa_handler(number);
-			else
+			else if (number != SIGVTALRM)
 				sigaction(number, &before[i], NULL);
 		}
 }
@@ -127,6 +164,75 @@ static void guard(void)
 struct sd_block { struct sd_block *next; unsigned long size, saved; uint64_t data[]; };
 extern struct sd_block *sd_blocks;
 extern void sd_free_all(void);
+
+/*
+ * The machine's memory. It is mapped for it alone, with pages before and after it that nobody may touch: what runs over the
+ * end of something of the tree's ends in a fault of the tree's, not in the caller's memory. A sanitizer has a better way.
+ */
+#define ARENA_SIZE (1UL << 32)
+#define ARENA_GUARD (1UL << 20)
+#define ARENA_STEP (1UL << 16)
+static struct { char *start; unsigned long used, open; } arena;
+
+#ifdef SD_SANITIZED
+static struct piece { struct piece *next; } *pieces;
+
+void *sd_arena(unsigned long size)
+{
+	struct piece *piece = calloc(1, size + 64);
+
+	if (!piece)
+		sd_bug("out of memory", 0);
+	piece->next = pieces;
+	pieces = piece;
+	return (char *)piece + 64;
+}
+
+void sd_arena_clear(void)
+{
+	while (pieces) {
+		struct piece *next = pieces->next;
+
+		free(pieces);
+		pieces = next;
+	}
+}
+
+static void make_arena(void) { }
+#else
+static void make_arena(void)
+{
+	int kind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	char *start = mmap(NULL, ARENA_SIZE, PROT_NONE, kind, -1, 0);
+
+	if (start != MAP_FAILED)
+		arena.start = start + ARENA_GUARD;
+}
+
+void *sd_arena(unsigned long size)
+{
+	char *at = arena.start + arena.used;
+
+	size = (size + 63) & ~63UL;
+	if (!arena.start || size > ARENA_SIZE - 2 * ARENA_GUARD - arena.used)
+		sd_bug("out of memory", 0);
+	arena.used += size;
+	if (arena.used > arena.open) {
+		unsigned long open = (arena.used + ARENA_STEP - 1) & ~(ARENA_STEP - 1);
+
+		if (mprotect(arena.start, open, PROT_READ | PROT_WRITE))
+			sd_bug("out of memory", 0);
+		arena.open = open;
+	}
+	memset(at, 0, size);
+	return at;
+}
+
+void sd_arena_clear(void)
+{
+	arena.used = 0;
+}
+#endif
 
 struct image { char *start; unsigned long size; };
 static struct image statics;
@@ -232,6 +338,7 @@ static void remember_fresh(void)
 {
 	if (fresh.bytes)
 		return;
+	make_arena();
 	dl_iterate_phdr(find_statics, NULL);
 	fresh.size = statics.size;
 	fresh.bytes = malloc(fresh.size);
@@ -251,18 +358,19 @@ void sd_reset(void)
 /* One request. Words of the answer, or minus the kind of fault, with the fault itself in the answer. */
 EXPORT long sd_request(const uint64_t *in, unsigned long in_words, uint64_t *out, unsigned long out_words)
 {
-	long words = 0;
+	volatile long words = 0;
 
 	guard();
 	remember_fresh();
 	fault.kind = FAULT_NONE;
-	if (sigsetjmp(back, 0) == 0) {
-		inside = 1;
+	inside = pthread_self();
+	if (COME_BACK == 0) {
+		is_inside = 1;
 		words = sd_handle(in, in_words, out, out_words);
 		if (words < 0)
 			fault.kind = FAULT_ANSWER;
 	}
-	inside = 0;
+	is_inside = 0;
 	if (fault.kind == FAULT_NONE)
 		return words;
 	if (out_words >= 16) {
@@ -275,58 +383,93 @@ EXPORT long sd_request(const uint64_t *in, unsigned long in_words, uint64_t *out
 }
 
 #ifdef SD_HELPER
-/* The helper process: requests from standard input, answers to standard output, until there are no more. */
+/*
+ * The helper process. Standard input is memory that it shares with its caller: a request is put there and a number raised,
+ * and so is the answer. Who waits looks a while, lets others run, and sleeps in the end. Standard output is a pipe that
+ * nobody writes to: when its reader is gone, so is the caller.
+ */
+#include <linux/futex.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 
-#define SECONDS_FOR_ONE_REQUEST 20
-#define ANSWER_WORDS 131072
+/* The caller has the same layout: see ring.rs. */
+struct half { uint32_t number, asleep; uint64_t words; int64_t result; char pad[40]; };
+struct shared { struct half question, answer; char pad[4096 - 2 * sizeof(struct half)]; uint64_t words[]; };
+#define LOOKS 100
+#define YIELDS 100
+#define GONE_MS 100
 
-static int all(int descriptor, void *buffer, size_t size, int out)
+static void end_with_caller(int unused)
 {
-	char *at = buffer;
+	struct pollfd reader = { .fd = 1, .events = 0 };
 
-	while (size) {
-		ssize_t done = out ? write(descriptor, at, size) : read(descriptor, at, size);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return 0;
-		at += done;
-		size -= (size_t)done;
-	}
-	return 1;
+	(void)unused;
+	if (poll(&reader, 1, 0) > 0 && reader.revents & (POLLERR | POLLHUP | POLLNVAL))
+		_exit(0);
 }
 
-int main(void)
+/* Until the number is no longer `old`; sleeps are ended by the timer's signal, too. */
+static uint32_t next(struct half *half, uint32_t old)
 {
-	static uint64_t answer[ANSWER_WORDS + 2];
+	uint32_t now;
+	int turn;
+
+	for (turn = 0; ; turn++) {
+		now = __atomic_load_n(&half->number, __ATOMIC_ACQUIRE);
+		if (now != old)
+			return now;
+		if (turn < LOOKS) {
+			__asm__ __volatile__("" : : : "memory");
+		} else if (turn < LOOKS + YIELDS) {
+			sched_yield();
+		} else {
+			__atomic_store_n(&half->asleep, 1, __ATOMIC_SEQ_CST);
+			if (__atomic_load_n(&half->number, __ATOMIC_SEQ_CST) == old)
+				syscall(SYS_futex, &half->number, FUTEX_WAIT, old, NULL, NULL, 0);
+			__atomic_store_n(&half->asleep, 0, __ATOMIC_SEQ_CST);
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
 	static char stack[1 << 16];
 	stack_t alternate = { .ss_sp = stack, .ss_size = sizeof(stack) };
-	uint64_t *question = NULL, words, room = 0;
+	struct itimerval timer = { { 0, GONE_MS * 1000 }, { 0, GONE_MS * 1000 } };
+	struct sigaction action;
+	unsigned long room, answer_room;
+	struct shared *shared;
+	uint32_t number = 0;
 
+	if (argc < 3)
+		return 1;
+	room = strtoul(argv[1], NULL, 10);
+	answer_room = strtoul(argv[2], NULL, 10);
+	shared = mmap(NULL, sizeof(*shared) + 8 * (room + answer_room), PROT_READ | PROT_WRITE, MAP_SHARED, 0, 0);
+	if (shared == MAP_FAILED)
+		return 1;
 #ifndef SD_SANITIZED
 	sigaltstack(&alternate, NULL);
 #else
 	(void)alternate;
 #endif
-	while (all(0, &words, sizeof(words), 0)) {
-		long result;
+	memset(&action, 0, sizeof(action));
+	action.sa_handler = end_with_caller;
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &timer, NULL);
+	for (;;) {
+		unsigned long words;
 
-		if (words > room) {
-			free(question);
-			room = words * 2;
-			question = malloc(room * sizeof(*question));
-		}
-		if (!question || !all(0, question, words * sizeof(*question), 0))
+		number = next(&shared->question, number);
+		words = shared->question.words;
+		if (words > room)
 			return 1;
-		alarm(SECONDS_FOR_ONE_REQUEST);
-		result = sd_request(question, words, answer + 2, ANSWER_WORDS);
-		alarm(0);
-		answer[0] = (uint64_t)result;
-		answer[1] = result < 0 ? 16 : (uint64_t)result;
-		if (!all(1, answer, (2 + answer[1]) * sizeof(*answer), 1))
-			return 1;
+		shared->answer.result = sd_request(shared->words, words, shared->words + room, answer_room);
+		__atomic_store_n(&shared->answer.number, number, __ATOMIC_SEQ_CST);
+		if (__atomic_load_n(&shared->answer.asleep, __ATOMIC_SEQ_CST))
+			syscall(SYS_futex, &shared->answer.number, FUTEX_WAKE, 1, NULL, NULL, 0);
 	}
-	return 0;
 }
 #endif

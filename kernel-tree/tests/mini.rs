@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use sisdiff_tree::error::TreeError;
-use sisdiff_tree::run::{Fault, Isolation, Runner, request};
+use sisdiff_tree::run::{Fault, Isolation, Runner, protocol, request};
 use sisdiff_tree::source::Location;
 use sisdiff_tree::tree::{Built, Plan, build};
 
@@ -95,19 +95,28 @@ fn machine() -> Vec<u64> {
 
 /// A wakeup of task 10 by task 11 on CPU 0, which last was on CPU 0; `busy` CPUs run something.
 fn wakeup(busy: u64) -> Vec<u64> {
-    let mut words = vec![2, 1000, 10, 1, 0, 5000, 250, 1, 1, 100, 2];
-    for cpu in 0..2_u64 {
-        let running = busy >> cpu & 1;
-        words.extend([cpu, running, running, running, 0, 0, if running == 1 { 0 } else { cpu + 1 }]);
-        words.extend([1_000_000, 0, 0, 0, 0, 0, 1024, 1024, 0, u64::MAX, 0, 0, 0]);
+    let mut words = vec![2, 1, 10, 11, 0, 0, 0, 0, 0, 0, 1, 1000, 10, 1, 0, 5000, 250, 1, 100];
+    assert_eq!(words.len(), 1 + protocol::HEAD_WORDS);
+    // Shared state.
+    words.extend([0, 0]);
+    let running = |cpu: u64| busy >> cpu & 1;
+    let columns: [(&str, &dyn Fn(u64) -> u64); 7] = [
+        ("nr_running", &running),
+        ("h_nr_running", &running),
+        ("h_nr_runnable", &running),
+        ("curr", &|cpu| if running(cpu) == 1 { 0 } else { cpu + 1 }),
+        ("avg_idle", &|_| 1_000_000),
+        ("cpu_capacity", &|_| 1024),
+        ("cpu_capacity_orig", &|_| 1024),
+    ];
+    words.push(columns.len() as u64);
+    for (name, value) in columns {
+        words.extend([protocol::column(name), 2, 0, value(0), 1, value(1)]);
     }
     words.push(2);
     for task in [10, 11] {
         words.extend([task, 0b11, 0b11, 2, 0, 0, u64::MAX, 1, 0, 0, 0, 0, 0, 0, 0, 1024, 0, 0, 0, u64::MAX]);
     }
-    // Shared state, then the call.
-    words.extend([0, 0]);
-    words.extend([1, 10, 11, 0, 0, 0, 0, 0, 0]);
     words
 }
 
@@ -219,6 +228,21 @@ fn a_loop_without_end_is_named() {
     for fault in faults("again:\n\tif (prev >= 0)\n\t\tgoto again;") {
         assert!(matches!(fault, Fault::Loop { .. }), "{fault:?}");
     }
+}
+
+/// The watch over this process's own calls takes ten seconds, the one over a helper twenty.
+#[test]
+fn a_loop_without_marks_is_ended() {
+    let built = Mini::with("#define SPIN() do { } while (prev >= 0)", "SPIN();").built();
+    let [here, apart] = std::thread::scope(|scope| {
+        let fault = |isolation| {
+            let built = &built;
+            scope.spawn(move || ask(&mut start(built, isolation), 0).expect_err("a fault"))
+        };
+        [Isolation::InProcess, Isolation::Process].map(fault).map(|worker| worker.join().expect("a worker"))
+    });
+    assert!(matches!(here, Fault::Loop { line: 39 }), "{here:?}");
+    assert!(matches!(&apart, Fault::Helper { how } if how.contains("no answer in 20 seconds")), "{apart:?}");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The C side's answer.
+//! The C side's answer, read where the C wrote it.
+
+use sisdiff_tree::run::protocol::ANSWER_WORDS;
 
 use super::words::{NONE, task_of};
 use crate::fair::{ProbeKind, TaskHidden};
@@ -34,6 +36,7 @@ pub(super) struct TaskAfter {
 
 impl TaskAfter {
     /// Takes over the values, but not how well they are known.
+    #[inline]
     pub(super) fn store(self, to: &mut TaskHidden) {
         to.recent_used_cpu = Cpu(self.recent_used_cpu as u16);
         to.wakee_flips = self.wakee_flips;
@@ -42,73 +45,111 @@ impl TaskAfter {
     }
 }
 
+/// Where things are among the words.
+const COUNTERS: usize = 7;
+const TASKS: usize = 14;
+const CPU: usize = 22;
+const EVENTS: usize = 25;
+
 /// The answer to one call.
-#[derive(Debug, Default)]
-pub(super) struct Answer {
-    /// What the function returned.
-    pub(super) cpu: i64,
-    pub(super) clock_ns: u64,
-    pub(super) mask_ops: u64,
-    /// Run queues taken at an index at or above nr_cpu_ids.
-    pub(super) oob: u64,
-    pub(super) warnings: u64,
-    /// Kinds of input read, and of hidden state written.
-    pub(super) reads: u64,
-    /// CPUs that the loops of a search turned to.
-    pub(super) turns: u64,
-    /// The tree's own counters (search, scanned, domain_search, failed, recent_hit, recent_miss), those it has.
-    pub(super) counters: [Option<u64>; 6],
-    /// The wakee's and the waker's hidden state.
-    pub(super) tasks: [Option<TaskAfter>; 2],
-    pub(super) avg_scan_cost_ns: Option<u64>,
-    pub(super) wake_stamp_jiffies: u64,
-    pub(super) wake_avg_idle_ns: u64,
-    /// has_idle_cores and nr_idle_scan of each shared state.
-    pub(super) shared: Vec<(bool, u32)>,
-    pub(super) events: Vec<Event>,
-    /// Events that there was no room for.
-    pub(super) lost_events: u64,
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Answer<'a> {
+    head: &'a [u64; ANSWER_WORDS],
+    shared: &'a [u64],
+    events: &'a [u64],
 }
 
-impl Answer {
-    /// Reads `words` into `self`, whose vectors are used again.
-    pub(super) fn read(&mut self, words: &[u64], nr_shared: usize) {
-        let mut words = words.iter().copied();
-        let mut next = || words.next().unwrap_or(0);
-        self.cpu = next() as i64;
-        self.clock_ns = next();
-        self.mask_ops = next();
-        self.oob = next();
-        self.warnings = next();
-        self.reads = next();
-        self.turns = next();
-        let have = next();
-        for (at, counter) in self.counters.iter_mut().enumerate() {
-            *counter = Some(next()).filter(|_| have & (1 << at) != 0);
+impl<'a> Answer<'a> {
+    /// The answer in `words`, from an object with `nr_shared` shared states; `None`: something is missing.
+    #[inline]
+    pub(super) fn of(words: &'a [u64], nr_shared: usize) -> Option<Self> {
+        let (head, rest) = words.split_first_chunk()?;
+        let (shared, rest) = rest.split_at_checked(2 * nr_shared)?;
+        let (all, kept) = (head[EVENTS], head[EVENTS + 1]);
+        let events = rest.get(..usize::try_from(kept).ok()?.checked_mul(2)?)?;
+        (all == kept).then_some(Self { head, shared, events })
+    }
+
+    /// What the function returned.
+    #[inline]
+    pub(super) fn cpu(&self) -> i64 {
+        self.head[0] as i64
+    }
+
+    #[inline]
+    pub(super) fn clock_ns(&self) -> u64 {
+        self.head[1]
+    }
+
+    #[inline]
+    pub(super) fn mask_ops(&self) -> u64 {
+        self.head[2]
+    }
+
+    /// Run queues taken at an index at or above nr_cpu_ids.
+    #[inline]
+    pub(super) fn oob(&self) -> u64 {
+        self.head[3]
+    }
+
+    /// Kinds of input read, and of hidden state written.
+    #[inline]
+    pub(super) fn reads(&self) -> u64 {
+        self.head[5]
+    }
+
+    /// CPUs that the loops of a search turned to.
+    #[inline]
+    pub(super) fn turns(&self) -> u64 {
+        self.head[6]
+    }
+
+    /// The tree's own counters (search, scanned, domain_search, failed, recent_hit, recent_miss), those it has.
+    #[inline]
+    pub(super) fn counters(&self) -> [Option<u64>; 6] {
+        let have = self.head[COUNTERS];
+        std::array::from_fn(|at| (have & (1 << at) != 0).then_some(self.head[COUNTERS + 1 + at]))
+    }
+
+    /// The words of the hidden state of the wakee or the waker.
+    #[inline]
+    pub(super) fn task_words(&self, which: usize) -> [u64; 4] {
+        let at = TASKS + 4 * which;
+        [self.head[at], self.head[at + 1], self.head[at + 2], self.head[at + 3]]
+    }
+
+    /// The same as values.
+    #[inline]
+    pub(super) fn task(&self, which: usize) -> TaskAfter {
+        let [recent, flips, decay, last] = self.task_words(which);
+        TaskAfter {
+            recent_used_cpu: recent as i64,
+            wakee_flips: flips as u32,
+            wakee_flip_decay_jiffies: decay,
+            last_wakee: if last == NONE { None } else { task_of(last) },
         }
-        for task in &mut self.tasks {
-            *task = Some(TaskAfter {
-                recent_used_cpu: next() as i64,
-                wakee_flips: next() as u32,
-                wakee_flip_decay_jiffies: next(),
-                last_wakee: Some(next()).filter(|&number| number != NONE).and_then(task_of),
-            });
-        }
-        self.avg_scan_cost_ns = Some(next()).filter(|&cost| cost != NONE);
-        self.wake_stamp_jiffies = next();
-        self.wake_avg_idle_ns = next();
-        self.shared.clear();
-        self.shared.extend((0..nr_shared).map(|_| (next() != 0, next() as u32)));
-        let (all, kept) = (next(), next());
-        self.lost_events = all.saturating_sub(kept);
-        self.events.clear();
-        for _ in 0..kept {
-            let (what, value) = (next(), next());
-            self.events.extend(event(what, value));
-        }
+    }
+
+    /// avg_scan_cost of the waking CPU's LLC, where there is such a thing; its wake_stamp; its wake_avg_idle.
+    #[inline]
+    pub(super) fn cpu_after(&self) -> (Option<u64>, u64, u64) {
+        (Some(self.head[CPU]).filter(|&cost| cost != NONE), self.head[CPU + 1], self.head[CPU + 2])
+    }
+
+    /// has_idle_cores and nr_idle_scan of each shared state.
+    #[inline]
+    pub(super) fn shared(&self) -> impl Iterator<Item = (bool, u32)> {
+        self.shared.chunks_exact(2).map(|pair| (pair[0] != 0, pair[1] as u32))
+    }
+
+    /// The record of the walk.
+    #[inline]
+    pub(super) fn events(&self) -> impl Iterator<Item = Event> + use<'a> {
+        self.events.chunks_exact(2).filter_map(|pair| event(pair[0], pair[1]))
     }
 }
 
+#[inline]
 fn event(what: u64, value: u64) -> Option<Event> {
     let number = (what & 0xffff_ffff) as u32;
     Some(match what >> 56 {

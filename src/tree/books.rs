@@ -4,19 +4,32 @@
 //! The C tells kinds of input, not whose: idleness is booked by the CPU of each check, the rest by whom the kind can be
 //! about. Where that is several, all of them are leaned on.
 
+use std::sync::LazyLock;
+
 use sisdiff_tree::extract::reads;
 
-use super::answer::{Answer, Event};
-use crate::fair::{Hidden, ProbeKind};
+use super::answer::Answer;
+use super::digest::Digest;
+use crate::fair::Hidden;
 use crate::machine::{Inputs, Provenance, State};
 use crate::topology::SharedId;
 use crate::units::Cpu;
 use crate::wakeup::Wakeup;
 
-/// The kinds of input behind the bits of the C.
-pub(super) fn inputs(mask: u64) -> Inputs {
-    let named = reads::KINDS.iter().enumerate().filter(|(at, _)| mask & (1 << at) != 0);
-    named.filter_map(|(_, kind)| Inputs::from_name(kind)).fold(Inputs::empty(), |all, one| all | one)
+/// The kinds of input behind a mask of the C, a table for each byte of it.
+static TABLES: LazyLock<[[Inputs; 256]; 4]> = LazyLock::new(|| {
+    let kind = |at: usize| reads::KINDS.get(at).and_then(|name| Inputs::from_name(name)).unwrap_or_default();
+    let of_byte = |byte: usize, bits: usize| {
+        (0..8).filter(|bit| bits >> bit & 1 != 0).fold(Inputs::empty(), |all, bit| all | kind(byte * 8 + bit))
+    };
+    std::array::from_fn(|byte| std::array::from_fn(|bits| of_byte(byte, bits)))
+});
+
+/// The kinds of input behind the bits of the C; those above 32 are of what was written.
+#[inline]
+fn inputs(mask: u64) -> Inputs {
+    let [a, b, c, d, ..] = mask.to_le_bytes();
+    TABLES[0][usize::from(a)] | TABLES[1][usize::from(b)] | TABLES[2][usize::from(c)] | TABLES[3][usize::from(d)]
 }
 
 /// Kinds of input that are facts of run queues.
@@ -29,31 +42,27 @@ const OF_RQ: Inputs = Inputs::NR_RUNNING
     .union(Inputs::IDLE_STATE);
 
 /// What was read, and how well it was known when it was.
-pub(super) fn read(state: &State, before: &Known, w: &Wakeup, answer: &Answer, slow: bool) -> (Inputs, Provenance) {
-    let mut read = inputs(answer.reads) | Inputs::PREV_CPU;
+#[inline]
+pub(super) fn read(
+    state: &State,
+    before: &Known,
+    w: &Wakeup,
+    answer: &Answer<'_>,
+    digest: &Digest,
+    slow: bool,
+) -> (Inputs, Provenance) {
+    let told = inputs(answer.reads());
+    let mut read = told | Inputs::PREV_CPU;
     // A waker that promises to sleep is asked whether it is exiting.
     read.set(Inputs::TASK_FLAGS, read.contains(Inputs::TASK_FLAGS) || read.contains(Inputs::SYNC) && w.sync);
-    let mut leaned_on = w.known.of(read);
-    let rq = |cpu: usize| state.rq.known.get(cpu).copied().unwrap_or_default();
-    for event in &answer.events {
-        let Event::Probe { kind, cpu, .. } = *event else { continue };
-        let kinds = match kind {
-            // Policies are looked at only where something is queued.
-            ProbeKind::SchedIdle if state.rq.nr_running.get(cpu as usize).is_some_and(|&nr| nr == 0) => {
-                Inputs::NR_RUNNING
-            }
-            ProbeKind::SchedIdle => Inputs::NR_RUNNING | Inputs::POLICY,
-            _ => Inputs::IDLE,
-        };
-        read |= kinds;
-        leaned_on |= rq(cpu as usize).of(kinds);
-    }
-    let of_rq = read & OF_RQ & inputs(answer.reads);
+    let mut leaned_on = w.known.of(read) | digest.leaned_on;
+    read |= digest.read;
+    let of_rq = told & OF_RQ;
     if slow {
         leaned_on |= state.rq.known.iter().fold(Provenance::TRACED, |all, known| all | known.of(of_rq));
     } else {
         for cpu in [w.this_cpu, w.prev_cpu] {
-            leaned_on |= rq(cpu.index()).of(of_rq);
+            leaned_on |= state.rq.known.get(cpu.index()).copied().unwrap_or_default().of(of_rq);
         }
     }
     let of_task =

@@ -1,83 +1,168 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Run queues as the other side was last told of them, column by column: which CPUs changed since.
+//! Run queues as the other side was last told of them: of each column the place in its history.
 
+use sisdiff_tree::run::protocol;
+
+use super::words::{NONE, task_number};
+use crate::column::{Column, Stamp};
 use crate::cpumask::Cpumask;
 use crate::fair::Hidden;
-use crate::machine::{RunQueues, State};
+use crate::machine::{State, TaskId};
 use crate::units::Cpu;
 
 /// What was told of the run queues, and of the hidden state that goes with them.
 #[derive(Debug, Default)]
 pub(super) struct Columns {
-    told: Option<RunQueues>,
-    own: Vec<[u64; 3]>,
-    /// CPUs whose state the other side changed itself.
-    stale: Cpumask,
+    told: [Stamp; 15],
+    own: Stamp,
+    curr_idle: Cpumask,
+    ttwu_pending: Cpumask,
+    vcpu_preempted: Cpumask,
+}
+
+/// A list with its length before it, in a longer message.
+struct List<'a> {
+    out: &'a mut Vec<u64>,
+    lists: u64,
+}
+
+impl List<'_> {
+    /// `fill` adds a column's CPUs, each with its value.
+    #[inline]
+    fn column(&mut self, number: u64, fill: impl FnOnce(&mut Vec<u64>)) {
+        let start = self.out.len();
+        self.out.extend_from_slice(&[number, 0]);
+        fill(self.out);
+        let words = self.out.len() - start - 2;
+        if words == 0 {
+            self.out.truncate(start);
+        } else {
+            self.out[start + 1] = words as u64 / 2;
+            self.lists += 1;
+        }
+    }
 }
 
 impl Columns {
-    /// The CPUs that are not as they were told. They are told now.
-    pub(super) fn changed(&mut self, state: &State, hidden: &Hidden) -> Cpumask {
-        let Some(told) = &mut self.told else {
-            self.told = Some(state.rq.clone());
-            self.own = hidden.cpus.iter().map(own).collect();
-            self.stale = Cpumask::EMPTY;
-            return state.topology.cpus().collect();
-        };
-        let mut changed = std::mem::take(&mut self.stale);
-        let now = &state.rq;
-        mask(&mut told.curr_idle, now.curr_idle, &mut changed);
-        mask(&mut told.ttwu_pending, now.ttwu_pending, &mut changed);
-        mask(&mut told.vcpu_preempted, now.vcpu_preempted, &mut changed);
-        column(&mut told.curr, &now.curr, &mut changed);
-        column(&mut told.nr_running, &now.nr_running, &mut changed);
-        column(&mut told.h_nr_running, &now.h_nr_running, &mut changed);
-        column(&mut told.h_nr_runnable, &now.h_nr_runnable, &mut changed);
-        column(&mut told.idle_h_nr_running, &now.idle_h_nr_running, &mut changed);
-        column(&mut told.avg_idle_ns, &now.avg_idle_ns, &mut changed);
-        column(&mut told.load_avg, &now.load_avg, &mut changed);
-        column(&mut told.runnable_load_avg, &now.runnable_load_avg, &mut changed);
-        column(&mut told.runnable_avg, &now.runnable_avg, &mut changed);
-        column(&mut told.util_avg, &now.util_avg, &mut changed);
-        column(&mut told.util_est_enqueued, &now.util_est_enqueued, &mut changed);
-        column(&mut told.cpu_capacity, &now.cpu_capacity, &mut changed);
-        column(&mut told.cpu_capacity_orig, &now.cpu_capacity_orig, &mut changed);
-        column(&mut told.idle_stamp_ns, &now.idle_stamp_ns, &mut changed);
-        column(&mut told.exit_latency_us, &now.exit_latency_us, &mut changed);
-        for (at, (told, now)) in self.own.iter_mut().zip(&hidden.cpus).enumerate() {
-            let now = own(now);
-            if *told != now {
-                *told = now;
-                changed.set(Cpu(at as u16));
-            }
+    /// Adds what is not as it was told, column by column, after their number. It is told now.
+    #[inline]
+    pub(super) fn tell(&mut self, state: &State, hidden: &Hidden, out: &mut Vec<u64>) {
+        let start = out.len();
+        out.push(0);
+        let mut list = List { out, lists: 0 };
+        let rq = &state.rq;
+        let mut at = 0;
+        macro_rules! columns {
+            ($($name:literal = $column:expr, $word:expr;)*) => {$(
+                let (told, now) = (&mut self.told[at], &$column);
+                if *told != now.stamp() {
+                    const NUMBER: u64 = protocol::column($name);
+                    list.column(NUMBER, |out| each(now, *told, out, $word));
+                    *told = now.stamp();
+                }
+                at += 1;
+            )*};
         }
-        changed
+        columns! {
+            "nr_running" = rq.nr_running, |&nr: &u32| u64::from(nr);
+            "h_nr_running" = rq.h_nr_running, |&nr: &u32| u64::from(nr);
+            "h_nr_runnable" = rq.h_nr_runnable, |&nr: &u32| u64::from(nr);
+            "idle_h_nr_running" = rq.idle_h_nr_running, |&nr: &u32| u64::from(nr);
+            "avg_idle" = rq.avg_idle_ns, |&ns: &u64| ns;
+            "load_avg" = rq.load_avg, |&load: &u64| load;
+            "runnable_load_avg" = rq.runnable_load_avg, |&load: &u64| load;
+            "runnable_avg" = rq.runnable_avg, |&load: &u64| load;
+            "util_avg" = rq.util_avg, |&util: &u64| util;
+            "util_est" = rq.util_est_enqueued, |&util: &u64| util;
+            "cpu_capacity" = rq.cpu_capacity, |&capacity: &u64| capacity;
+            "cpu_capacity_orig" = rq.cpu_capacity_orig, |&capacity: &u64| capacity;
+            "idle_stamp" = rq.idle_stamp_ns, |&ns: &u64| ns;
+            "exit_latency" = rq.exit_latency_us, |us: &Option<u32>| us.map_or(NONE, u64::from);
+        }
+        let n = rq.curr.len();
+        let longs = n.div_ceil(64);
+        let told = &mut self.told[at];
+        if *told != rq.curr.stamp() || differ(&self.curr_idle, &rq.curr_idle, longs) {
+            const NUMBER: u64 = protocol::column("curr");
+            list.column(NUMBER, |out| {
+                rq.curr.changed_since(*told, |at, _| out.extend_from_slice(&[at as u64, curr(state, at)]));
+                changed(&self.curr_idle, &rq.curr_idle, longs, |at| {
+                    if at < n {
+                        out.extend_from_slice(&[at as u64, curr(state, at)]);
+                    }
+                });
+            });
+            *told = rq.curr.stamp();
+            self.curr_idle = rq.curr_idle;
+        }
+        let flags = [(&self.ttwu_pending, &rq.ttwu_pending), (&self.vcpu_preempted, &rq.vcpu_preempted)];
+        if flags.iter().any(|(told, now)| differ(told, now, longs)) {
+            const NUMBER: u64 = protocol::column("flags");
+            list.column(NUMBER, |out| {
+                for (told, now) in flags {
+                    changed(told, now, longs, |at| {
+                        let cpu = Cpu(at as u16);
+                        let bits = u64::from(rq.ttwu_pending.test(cpu)) | u64::from(rq.vcpu_preempted.test(cpu)) << 1;
+                        if at < n {
+                            out.extend_from_slice(&[at as u64, bits]);
+                        }
+                    });
+                }
+            });
+            (self.ttwu_pending, self.vcpu_preempted) = (rq.ttwu_pending, rq.vcpu_preempted);
+        }
+        if self.own != hidden.cpus.stamp() {
+            const COST: u64 = protocol::column("avg_scan_cost");
+            const STAMP: u64 = protocol::column("wake_stamp");
+            const IDLE: u64 = protocol::column("wake_avg_idle");
+            list.column(COST, |out| each(&hidden.cpus, self.own, out, |cpu| cpu.avg_scan_cost_ns));
+            list.column(STAMP, |out| each(&hidden.cpus, self.own, out, |cpu| cpu.wake_stamp_jiffies));
+            list.column(IDLE, |out| each(&hidden.cpus, self.own, out, |cpu| cpu.wake_avg_idle_ns));
+            self.own = hidden.cpus.stamp();
+        }
+        let lists = list.lists;
+        out[start] = lists;
     }
 
-    /// The other side changed hidden state of `cpu` itself.
-    pub(super) fn forget(&mut self, cpu: Cpu) {
-        self.stale.set(cpu);
+    /// The hidden state of CPUs is what the other side has: it was just taken from there.
+    #[inline]
+    pub(super) fn took(&mut self, hidden: &Hidden) {
+        self.own = hidden.cpus.stamp();
     }
 }
 
-fn own(cpu: &crate::fair::CpuHidden) -> [u64; 3] {
-    [cpu.avg_scan_cost_ns, cpu.wake_stamp_jiffies, cpu.wake_avg_idle_ns]
+/// The rows of `column` written after `told`.
+#[inline]
+fn each<T>(column: &Column<T>, told: Stamp, out: &mut Vec<u64>, word: impl Fn(&T) -> u64) {
+    column.changed_since(told, |at, value| out.extend_from_slice(&[at as u64, word(value)]));
 }
 
-fn mask(told: &mut Cpumask, now: Cpumask, changed: &mut Cpumask) {
-    *changed = *changed | told.and_not(&now) | now.and_not(told);
-    *told = now;
-}
-
-/// Most columns are as they were, which one comparison of memory tells.
-fn column<T: Copy + PartialEq>(told: &mut [T], now: &[T], changed: &mut Cpumask) {
-    if *told == *now {
-        return;
+/// The number of who runs on a CPU.
+fn curr(state: &State, at: usize) -> u64 {
+    let cpu = Cpu(at as u16);
+    let curr = state.rq.curr[at];
+    if state.rq.curr_idle.test(cpu) {
+        task_number(TaskId::swapper(cpu))
+    } else if curr == TaskId::swapper(cpu) {
+        0
+    } else {
+        task_number(curr)
     }
-    for (at, (told, now)) in told.iter_mut().zip(now).enumerate() {
-        if *told != *now {
-            *told = *now;
-            changed.set(Cpu(at as u16));
+}
+
+#[inline]
+fn differ(told: &Cpumask, now: &Cpumask, longs: usize) -> bool {
+    told.words()[..longs] != now.words()[..longs]
+}
+
+/// Hands over the CPUs whose bit is not as it was told.
+#[inline]
+fn changed(told: &Cpumask, now: &Cpumask, longs: usize, mut cpu: impl FnMut(usize)) {
+    for (at, (told, now)) in told.words().iter().zip(now.words()).take(longs).enumerate() {
+        let mut bits = told ^ now;
+        while bits != 0 {
+            cpu(at * 64 + bits.trailing_zeros() as usize);
+            bits &= bits - 1;
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use sisdiff_tree::extract::instrument::{Return, Table};
 
-use super::answer::Event;
+use super::answer::{Answer, Event};
 use crate::fair::Exit;
 
 /// What a `return` means for the walk.
@@ -31,6 +31,8 @@ enum Class {
     Limit,
     /// Of the slow path.
     Slow(Exit),
+    /// Of wake_wide().
+    Wide,
     /// Any other.
     Plain,
 }
@@ -41,13 +43,15 @@ pub(super) struct Exits {
     classes: Vec<Class>,
     /// Since 5.12 select_idle_cpu() itself goes from core to core.
     scan_has_cores: bool,
+    /// A usable recently used CPU may be kept for the end of the search.
+    keep_recent: bool,
 }
 
 impl Exits {
     pub(super) fn new(table: &Table) -> Self {
         let function = |at: u32| table.functions.get(at as usize).map_or("", String::as_str);
         let class = |at: &u32, found: &Return| classify(function(*at), found);
-        let classes = table
+        let classes: Vec<Class> = table
             .statements
             .iter()
             .map(|statement| statement.returns.as_ref().map_or(Class::Plain, |found| class(&statement.function, found)))
@@ -56,53 +60,26 @@ impl Exits {
             let cores = |found: &Return| callee(&found.set_to) == Some("select_idle_core");
             function(statement.function) == "select_idle_cpu" && statement.returns.as_ref().is_some_and(cores)
         });
-        Self { classes, scan_has_cores }
+        let keep_recent = classes.contains(&Class::Search(Exit::ClusterRecentUsed));
+        Self { classes, scan_has_cores, keep_recent }
     }
 
+    #[inline]
     fn class(&self, statement: u32) -> Class {
         self.classes.get(statement as usize).copied().unwrap_or(Class::Plain)
     }
 
-    /// The deciding `return` of a walk on a machine of `n` CPUs.
-    pub(super) fn of(&self, events: &[Event], n: usize) -> Exit {
-        let found = |value: i64| usize::try_from(value).is_ok_and(|cpu| cpu < n);
-        let mut exit = None;
-        let (mut core, mut cores_tried, mut capacity, mut cluster, mut gave_up) = (None, false, None, None, false);
-        for event in events {
-            let Event::Return { statement, value } = *event else { continue };
-            match self.class(statement) {
-                class @ (Class::WholeCore | Class::Core) => {
-                    cores_tried = true;
-                    core = found(value).then_some((value, class == Class::WholeCore));
-                }
-                Class::Capacity => capacity = found(value).then_some(value),
-                Class::Limit => gave_up = true,
-                Class::Cluster => cluster = Some(value),
-                Class::Slow(slow) => exit = Some(slow),
-                Class::Search(search) => exit = Some(search),
-                Class::SearchCapacity => {
-                    exit = Some(if capacity.is_some() { Exit::AsymCapacity } else { Exit::AsymFallback });
-                }
-                Class::SearchCore | Class::SearchScan => {
-                    let of_core = core.filter(|(cpu, _)| *cpu == value).map(|(_, whole)| whole);
-                    exit = Some(match of_core {
-                        Some(true) => Exit::IdleCore,
-                        Some(false) => Exit::IdleCandidate,
-                        None if cluster == Some(value) => Exit::IdleCluster,
-                        None if self.scan_has_cores && cores_tried => Exit::IdleCandidate,
-                        None => Exit::IdleCpu,
-                    });
-                }
-                Class::SearchLast => exit = Some(if gave_up { Exit::BudgetSpent } else { Exit::Fallback }),
-                Class::Plain => {}
-            }
-        }
-        exit.unwrap_or(Exit::NewCpu)
+    /// What wake_wide() said, if it was asked.
+    pub(super) fn wide(&self, answer: &Answer<'_>) -> Option<bool> {
+        answer.events().find_map(|event| match event {
+            Event::Return { statement, value } if self.class(statement) == Class::Wide => Some(value != 0),
+            _ => None,
+        })
     }
 
     /// Whether a usable recently used CPU may be kept for the end of the search.
     pub(super) fn keep_recent(&self) -> bool {
-        self.classes.contains(&Class::Search(Exit::ClusterRecentUsed))
+        self.keep_recent
     }
 
     /// Which stage of the search a `return` ends without a CPU, for the record of the walk.
@@ -115,6 +92,64 @@ impl Exits {
             (_, "select_idle_capacity") => Exit::AsymCapacity,
             _ => return None,
         })
+    }
+}
+
+/// Finds the deciding `return` of a walk, as its returns come.
+#[derive(Debug)]
+pub(super) struct Deciding {
+    nr_cpu_ids: usize,
+    exit: Option<Exit>,
+    /// What select_idle_core() found, and whether that is a whole core.
+    core: Option<(i64, bool)>,
+    cores_tried: bool,
+    capacity: bool,
+    cluster: Option<i64>,
+    gave_up: bool,
+}
+
+impl Deciding {
+    /// On a machine of `nr_cpu_ids` CPUs.
+    #[inline]
+    pub(super) fn new(nr_cpu_ids: usize) -> Self {
+        Self { nr_cpu_ids, exit: None, core: None, cores_tried: false, capacity: false, cluster: None, gave_up: false }
+    }
+
+    /// `statement` gave `value` back.
+    #[inline]
+    pub(super) fn returned(&mut self, exits: &Exits, statement: u32, value: i64) {
+        let found = usize::try_from(value).is_ok_and(|cpu| cpu < self.nr_cpu_ids);
+        match exits.class(statement) {
+            Class::Plain | Class::Wide => {}
+            class @ (Class::WholeCore | Class::Core) => {
+                self.cores_tried = true;
+                self.core = found.then_some((value, class == Class::WholeCore));
+            }
+            Class::Capacity => self.capacity = found,
+            Class::Limit => self.gave_up = true,
+            Class::Cluster => self.cluster = Some(value),
+            Class::Slow(exit) | Class::Search(exit) => self.exit = Some(exit),
+            Class::SearchCapacity => {
+                self.exit = Some(if self.capacity { Exit::AsymCapacity } else { Exit::AsymFallback });
+            }
+            Class::SearchCore | Class::SearchScan => {
+                let of_core = self.core.filter(|(cpu, _)| *cpu == value).map(|(_, whole)| whole);
+                self.exit = Some(match of_core {
+                    Some(true) => Exit::IdleCore,
+                    Some(false) => Exit::IdleCandidate,
+                    None if self.cluster == Some(value) => Exit::IdleCluster,
+                    None if exits.scan_has_cores && self.cores_tried => Exit::IdleCandidate,
+                    None => Exit::IdleCpu,
+                });
+            }
+            Class::SearchLast => self.exit = Some(if self.gave_up { Exit::BudgetSpent } else { Exit::Fallback }),
+        }
+    }
+
+    /// The last that decided.
+    #[inline]
+    pub(super) fn exit(&self) -> Exit {
+        self.exit.unwrap_or(Exit::NewCpu)
     }
 }
 
@@ -140,6 +175,7 @@ fn classify(function: &str, found: &Return) -> Class {
             Class::Cluster
         }
         "select_idle_capacity" => Class::Capacity,
+        "wake_wide" => Class::Wide,
         "find_idlest_cpu" | "sched_balance_find_dst_cpu" => {
             let outside = found.guard.contains("cpumask_intersects");
             Class::Slow(if outside { Exit::SlowOutside } else { Exit::Slow })

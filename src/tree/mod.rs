@@ -8,6 +8,7 @@ mod answer;
 mod books;
 mod columns;
 mod coverage;
+mod digest;
 mod exit;
 mod prepare;
 mod record;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 
 use sisdiff_tree::error::TreeError;
 use sisdiff_tree::extract::reads;
-use sisdiff_tree::run::{Fault, Runner, request};
+use sisdiff_tree::run::{Fault, Runner, protocol, request};
 
 use crate::fair::fallback::select_fallback_rq;
 use crate::fair::remember::Before;
@@ -29,8 +30,10 @@ use crate::units::Cpu;
 use crate::vectors::check::Subject;
 use crate::wakeup::{WakeKind, Wakeup};
 
-use answer::{Answer, Event};
+use answer::Answer;
 use books::Known;
+use digest::Digest;
+use exit::Exits;
 pub use prepare::{PrepareError, Prepared, TreeOptions};
 use words::{Mirror, Question};
 
@@ -48,7 +51,8 @@ pub struct Tree {
     mirror: Mirror,
     question: Vec<u64>,
     room: Vec<u64>,
-    answer: Answer,
+    /// Words of `room` that the last call's answer has.
+    answered: usize,
     fault: Option<String>,
     /// What it keeps between calls.
     pub hidden: Hidden,
@@ -67,7 +71,7 @@ impl Tree {
             mirror: Mirror::default(),
             question: Vec::new(),
             room: vec![0; ANSWER_WORDS],
-            answer: Answer::default(),
+            answered: 0,
             fault: None,
             hidden: Hidden::new(topology),
         };
@@ -136,9 +140,15 @@ impl Tree {
         if self.fault.is_some() {
             return faulted(state, w);
         }
-        let decision = self.decision(state, w, question);
+        let nr_shared = state.topology.nr_shared();
+        let Some(answer) = Answer::of(&self.room[..self.answered], nr_shared) else {
+            self.fault = Some(self.sentence(state, w, question, &Fault::Answer));
+            return faulted(state, w);
+        };
+        let decision = decision(&self.prepared, &mut self.hidden, &answer, (state, w, question));
+        self.mirror.took(w, &answer, &self.hidden);
         if let Some(walk) = walk {
-            record::record(&self.answer, &self.prepared, &decision, walk);
+            record::record(&answer, &self.prepared, &decision, walk);
         }
         decision
     }
@@ -214,117 +224,131 @@ impl Tree {
         }
         self.question.clear();
         self.mirror.call((state, &self.hidden), w, question, record, &mut self.question);
-        let words = self.send()?;
-        self.answer.read(&self.room[..words], state.topology.nr_shared());
-        self.mirror.forget(w);
-        if self.answer.lost_events > 0 { Err(Fault::Answer) } else { Ok(()) }
+        self.answered = self.send()?;
+        Ok(())
     }
+}
 
-    /// Takes over what the walk wrote, and how well that is known.
-    fn store(&mut self, w: &Wakeup) -> Writes {
-        let answer = &self.answer;
-        let wrote = |what: &str| {
-            let at = reads::WRITES.iter().position(|name| *name == what);
-            at.is_some_and(|at| answer.reads & (1 << (32 + at)) != 0)
-        };
-        let mut writes = Writes::default();
-        self.hidden.clock.now_ns = answer.clock_ns;
-        for (id, after) in [w.p, w.current].into_iter().zip(answer.tasks) {
-            if let Some(after) = after {
-                after.store(&mut self.hidden.tasks[id.index()]);
-            }
-        }
-        if wrote("p->recent_used_cpu") {
-            let task = &mut self.hidden.tasks[w.p.index()];
-            task.known.set_derived(Inputs::RECENT_USED_CPU);
-            writes.p_recent_used_cpu = Some(task.recent_used_cpu);
-        }
-        if wrote("current->recent_used_cpu") {
-            let task = &mut self.hidden.tasks[w.current.index()];
-            task.known.set_derived(Inputs::RECENT_USED_CPU);
-            writes.current_recent_used_cpu = Some(task.recent_used_cpu);
-        }
-        if wrote("wakee_flips") {
-            writes.wakee_flips = Some(self.hidden.tasks[w.current.index()].wakee_flips);
-        }
-        let cpu = &mut self.hidden.cpus[w.this_cpu.index()];
-        cpu.avg_scan_cost_ns = answer.avg_scan_cost_ns.unwrap_or(cpu.avg_scan_cost_ns);
-        cpu.wake_stamp_jiffies = answer.wake_stamp_jiffies;
-        cpu.wake_avg_idle_ns = answer.wake_avg_idle_ns;
-        if wrote("avg_scan_cost") {
-            // Measured with the declared clock.
-            cpu.known.set_assumed(Inputs::SCAN_COST);
-            writes.avg_scan_cost_ns = Some(cpu.avg_scan_cost_ns);
-        }
-        if wrote("wake_avg_idle") {
-            writes.wake_avg_idle_ns = Some(cpu.wake_avg_idle_ns);
-        }
-        for (id, (shared, &(has, nr))) in self.hidden.shared.iter_mut().zip(&answer.shared).enumerate() {
-            if shared.has_idle_cores != has {
-                shared.known.set_derived(Inputs::HAS_IDLE_CORES);
-                writes.has_idle_cores = Some((id, has));
-            }
-            shared.has_idle_cores = has;
-            shared.nr_idle_scan = nr;
-        }
-        writes
+/// Bits of the C for hidden state written.
+const fn wrote(what: &str) -> u64 {
+    1 << (32 + protocol::place(reads::WRITES, what))
+}
+
+/// Takes over what the walk wrote, and how well that is known.
+#[inline]
+fn store(hidden: &mut Hidden, answer: &Answer<'_>, w: &Wakeup) -> Writes {
+    const P_RECENT: u64 = wrote("p->recent_used_cpu");
+    const CURRENT_RECENT: u64 = wrote("current->recent_used_cpu");
+    const FLIPS: u64 = wrote("wakee_flips");
+    const SCAN_COST: u64 = wrote("avg_scan_cost");
+    const WAKE_AVG_IDLE: u64 = wrote("wake_avg_idle");
+    let mask = answer.reads();
+    let mut writes = Writes::default();
+    hidden.clock.now_ns = answer.clock_ns();
+    for (which, id) in [w.p, w.current].into_iter().enumerate() {
+        answer.task(which).store(&mut hidden.tasks[id.index()]);
     }
-
-    fn decision(&mut self, state: &State, w: &Wakeup, question: Question) -> Decision {
-        let target = self.answer.events.iter().find_map(|event| match *event {
-            Event::Search { target } => usize::try_from(target).ok().and_then(Cpu::new),
-            _ => None,
-        });
-        let class_cpu = match question {
-            Question::UpdateIdleCore => w.this_cpu,
-            _ => usize::try_from(self.answer.cpu).ok().and_then(Cpu::new).unwrap_or(Cpu(u16::MAX)),
-        };
-        let exit = self.prepared.exits.of(&self.answer.events, state.topology.nr_cpu_ids());
-        let slow = matches!(exit, Exit::Slow | Exit::SlowOutside) || state.topology.asym_cpucapacity();
-        let asym = matches!(exit, Exit::AsymCapacity | Exit::AsymFallback);
-        let known = Known::new(state, &self.hidden, w, target.unwrap_or(class_cpu), asym);
-        let (read, leaned_on) = books::read(state, &known, w, &self.answer, slow);
-        let sis = self.counters(state, w, target, exit);
-        let writes = self.store(w);
-        let probes = self.answer.events.iter().filter(|event| matches!(event, Event::Probe { .. })).count();
-        Decision {
-            class_cpu,
-            final_cpu: select_fallback_rq(state, w.p, class_cpu),
-            exit,
-            probes: probes as u32,
-            mask_ops: self.answer.mask_ops as u32,
-            sis,
-            read,
-            leaned_on,
-            faults: self.answer.oob as u32,
-            writes,
-        }
+    if mask & P_RECENT != 0 {
+        let task = &mut hidden.tasks[w.p.index()];
+        task.known.set_derived(Inputs::RECENT_USED_CPU);
+        writes.p_recent_used_cpu = Some(task.recent_used_cpu);
     }
-
-    /// The SIS counters: the tree's own where it has them, else by the same rules from the walk. `self.hidden` is still
-    /// that of before the call.
-    fn counters(&self, state: &State, w: &Wakeup, target: Option<Cpu>, exit: Exit) -> SisCounters {
-        let Some(target) = target else { return SisCounters::default() };
-        let early = matches!(exit, Exit::Target | Exit::Prev | Exit::PerCpuKthread);
-        let asym = matches!(exit, Exit::AsymCapacity | Exit::AsymFallback);
-        let recent = self.hidden.tasks[w.p.index()].recent_used_cpu;
-        let hit = matches!(exit, Exit::RecentUsed | Exit::ClusterRecentUsed);
-        // Since 6.9 a usable one of another cluster is neither hit nor miss until it is returned.
-        let missed = !self.prepared.exits.keep_recent() || self.answer.events.contains(&Event::Miss);
-        let candidate = !early && !hit && missed && recent != w.prev_cpu && recent != target;
-        let shares = candidate && state.topology.cpus_share_cache(recent, target);
-        let [search, scanned, domain_search, failed, recent_hit, recent_miss] = self.answer.counters;
-        let is = |held: bool| u64::from(held);
-        let domain = !early && !asym && !matches!(exit, Exit::RecentUsed | Exit::NoLlc);
-        SisCounters {
-            search: search.unwrap_or(1),
-            scanned: scanned.unwrap_or(1 + self.answer.turns),
-            domain_search: domain_search.unwrap_or(is(domain)),
-            failed: failed.unwrap_or(is(matches!(exit, Exit::Fallback | Exit::BudgetSpent))),
-            recent_hit: recent_hit.unwrap_or(is(hit)),
-            recent_miss: recent_miss.unwrap_or(is(shares)),
-            recent_miss_2021: recent_miss.unwrap_or(is(candidate)),
+    if mask & CURRENT_RECENT != 0 {
+        let task = &mut hidden.tasks[w.current.index()];
+        task.known.set_derived(Inputs::RECENT_USED_CPU);
+        writes.current_recent_used_cpu = Some(task.recent_used_cpu);
+    }
+    if mask & FLIPS != 0 {
+        writes.wakee_flips = Some(hidden.tasks[w.current.index()].wakee_flips);
+    }
+    let mut cpu = hidden.cpus[w.this_cpu.index()];
+    let (cost, stamp, avg_idle) = answer.cpu_after();
+    cpu.avg_scan_cost_ns = cost.unwrap_or(cpu.avg_scan_cost_ns);
+    (cpu.wake_stamp_jiffies, cpu.wake_avg_idle_ns) = (stamp, avg_idle);
+    if mask & SCAN_COST != 0 {
+        // Measured with the declared clock.
+        cpu.known.set_assumed(Inputs::SCAN_COST);
+        writes.avg_scan_cost_ns = Some(cpu.avg_scan_cost_ns);
+    }
+    if mask & WAKE_AVG_IDLE != 0 {
+        writes.wake_avg_idle_ns = Some(cpu.wake_avg_idle_ns);
+    }
+    hidden.cpus[w.this_cpu.index()] = cpu;
+    for (id, (shared, (has, nr))) in hidden.shared.iter_mut().zip(answer.shared()).enumerate() {
+        if shared.has_idle_cores != has {
+            shared.known.set_derived(Inputs::HAS_IDLE_CORES);
+            writes.has_idle_cores = Some((id, has));
         }
+        shared.has_idle_cores = has;
+        shared.nr_idle_scan = nr;
+    }
+    writes
+}
+
+/// The decision that `answer` is, its hidden state taken over.
+#[inline]
+fn decision(
+    prepared: &Prepared,
+    hidden: &mut Hidden,
+    answer: &Answer<'_>,
+    (state, w, question): (&State, &Wakeup, Question),
+) -> Decision {
+    let digest = Digest::of(answer, &prepared.exits, state);
+    let (exit, target) = (digest.exit, digest.target);
+    let class_cpu = match question {
+        Question::UpdateIdleCore => w.this_cpu,
+        _ => usize::try_from(answer.cpu()).ok().and_then(Cpu::new).unwrap_or(Cpu(u16::MAX)),
+    };
+    let slow = matches!(exit, Exit::Slow | Exit::SlowOutside) || state.topology.asym_cpucapacity();
+    let asym = matches!(exit, Exit::AsymCapacity | Exit::AsymFallback);
+    let known = Known::new(state, hidden, w, target.unwrap_or(class_cpu), asym);
+    let (read, leaned_on) = books::read(state, &known, w, answer, &digest, slow);
+    let sis = counters(&prepared.exits, hidden, answer, &digest, (state, w));
+    let writes = store(hidden, answer, w);
+    Decision {
+        class_cpu,
+        final_cpu: select_fallback_rq(state, w.p, class_cpu),
+        exit,
+        probes: digest.probes,
+        mask_ops: answer.mask_ops() as u32,
+        sis,
+        read,
+        leaned_on,
+        faults: answer.oob() as u32,
+        writes,
+    }
+}
+
+/// The SIS counters: the tree's own where it has them, else by the same rules from the walk. `hidden` is still that of
+/// before the call.
+#[inline]
+fn counters(
+    exits: &Exits,
+    hidden: &Hidden,
+    answer: &Answer<'_>,
+    digest: &Digest,
+    (state, w): (&State, &Wakeup),
+) -> SisCounters {
+    let (Some(target), exit) = (digest.target, digest.exit) else { return SisCounters::default() };
+    let early = matches!(exit, Exit::Target | Exit::Prev | Exit::PerCpuKthread);
+    let asym = matches!(exit, Exit::AsymCapacity | Exit::AsymFallback);
+    let recent = hidden.tasks[w.p.index()].recent_used_cpu;
+    let hit = matches!(exit, Exit::RecentUsed | Exit::ClusterRecentUsed);
+    // Since 6.9 a usable one of another cluster is neither hit nor miss until it is returned.
+    let missed = !exits.keep_recent() || digest.missed;
+    let candidate = !early && !hit && missed && recent != w.prev_cpu && recent != target;
+    let shares = candidate && state.topology.cpus_share_cache(recent, target);
+    let [search, scanned, domain_search, failed, recent_hit, recent_miss] = answer.counters();
+    let is = |held: bool| u64::from(held);
+    let domain = !early && !asym && !matches!(exit, Exit::RecentUsed | Exit::NoLlc);
+    SisCounters {
+        search: search.unwrap_or(1),
+        scanned: scanned.unwrap_or(1 + answer.turns()),
+        domain_search: domain_search.unwrap_or(is(domain)),
+        failed: failed.unwrap_or(is(matches!(exit, Exit::Fallback | Exit::BudgetSpent))),
+        recent_hit: recent_hit.unwrap_or(is(hit)),
+        recent_miss: recent_miss.unwrap_or(is(shares)),
+        recent_miss_2021: recent_miss.unwrap_or(is(candidate)),
     }
 }
 
@@ -375,6 +399,26 @@ impl Implementation for Tree {
         }
         before.restore(&mut self.hidden);
         decision
+    }
+
+    fn peek_wide(&mut self, state: &State, wakeup: &Wakeup) -> Option<[Decision; 2]> {
+        // A tree may use the flips in ways of its own: then the two are not all that there could be.
+        if !self.hidden.is_wide_open(wakeup) || !self.prepared.flips_only_widen() {
+            return None;
+        }
+        let before = Before::of(&self.hidden, state, wakeup);
+        let decisions = [false, true].map(|wide| {
+            self.hidden.set_wide(state, wakeup, wide);
+            let decision = self.peek(state, wakeup, None);
+            before.restore(&mut self.hidden);
+            let said = Answer::of(&self.room[..self.answered], state.topology.nr_shared());
+            let as_told = said.is_some_and(|answer| self.prepared.exits.wide(&answer).is_none_or(|said| said == wide));
+            as_told.then_some(decision)
+        });
+        match decisions {
+            [Some(narrow), Some(wide)] => Some([narrow, wide]),
+            _ => None,
+        }
     }
 
     fn fault(&self) -> Option<String> {

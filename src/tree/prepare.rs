@@ -72,6 +72,7 @@ pub struct Prepared {
     pub(super) features: Vec<(String, bool)>,
     /// The text of its functions, read when a walk is recorded.
     lines: Arc<OnceLock<Lines>>,
+    flips_only_widen: Arc<OnceLock<bool>>,
     /// Options of the `.config` that the stand-ins leave off.
     left_off: Vec<String>,
     pub(super) isolation: Isolation,
@@ -120,8 +121,17 @@ impl Prepared {
     /// A tree that was built by other means, under `name`.
     pub fn of(name: &str, built: Built, isolation: Isolation) -> Self {
         let exits = Arc::new(Exits::new(&built.meta.table));
-        let (name, features, left_off, lines) = (name.to_owned(), Vec::new(), Vec::new(), Arc::default());
-        Self { name, built: Arc::new(built), exits, features, lines, left_off, isolation, coverage: None }
+        Self {
+            name: name.to_owned(),
+            built: Arc::new(built),
+            exits,
+            features: Vec::new(),
+            lines: Arc::default(),
+            flips_only_widen: Arc::default(),
+            left_off: Vec::new(),
+            isolation,
+            coverage: None,
+        }
     }
 
     /// Its spec.
@@ -140,6 +150,25 @@ impl Prepared {
         let path = Path::new(&self.built.name);
         let root = if path.is_dir() { format!("{}/", path.display()) } else { String::new() };
         self.coverage.as_ref().map_or_else(String::new, |counts| counts.lcov(&root, &self.built.meta.table))
+    }
+
+    /// Whether wakee flips are looked at by wake_wide() alone, beside who counts them.
+    pub(super) fn flips_only_widen(&self) -> bool {
+        *self.flips_only_widen.get_or_init(|| {
+            let lines = self.lines.get_or_init(|| self.built.lines());
+            let table = &self.built.meta.table;
+            let function = |path: &str, line: u32| {
+                let before = table.statements.iter().filter(|found| found.path == path && found.line <= line);
+                let found = before.max_by_key(|found| found.line)?;
+                table.functions.get(found.function as usize).map(String::as_str)
+            };
+            let mut places = lines.iter().flat_map(|(path, of_file)| {
+                let of_flips = |text: &str| text.contains("wakee_flip") || text.contains("last_wakee");
+                let named = of_file.iter().filter(move |(_, text)| of_flips(text));
+                named.map(move |(line, _)| function(path, *line))
+            });
+            places.all(|function| matches!(function, Some("wake_wide" | "record_wakee")))
+        })
     }
 
     /// A place in its source with what stands there: `fair.c:6970  return recent_used_cpu;`.

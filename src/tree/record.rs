@@ -26,14 +26,15 @@ fn name_of(name: &str) -> &'static str {
 }
 
 /// Writes the walk behind `answer` down.
-pub(super) fn record(answer: &Answer, tree: &Prepared, decision: &Decision, walk: &mut Walk) {
+pub(super) fn record(answer: &Answer<'_>, tree: &Prepared, decision: &Decision, walk: &mut Walk) {
+    let events: Vec<Event> = answer.events().collect();
     let (table, exits) = (&tree.built.meta.table, &*tree.exits);
     let mut writer = Writer { tree, table, walk, place: None };
-    let deciding = answer.events.iter().rposition(|event| match event {
+    let deciding = events.iter().rposition(|event| match event {
         Event::Return { statement, .. } => writer.function(*statement) == "select_idle_sibling",
         _ => false,
     });
-    for (at, event) in answer.events.iter().enumerate() {
+    for (at, event) in events.iter().enumerate() {
         match *event {
             Event::Enter { function } => {
                 writer.enter(table.functions.get(function as usize).map_or("", String::as_str))
@@ -59,7 +60,7 @@ pub(super) fn record(answer: &Answer, tree: &Prepared, decision: &Decision, walk
         }
     }
     if deciding.is_none() {
-        writer.deciding(decision.exit, answer.cpu);
+        writer.deciding(decision.exit, answer.cpu());
     }
 }
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The machine as words, for the C side: what changed since it was last told.
 
+use sisdiff_tree::run::protocol::HEAD_WORDS;
+
+use super::answer::Answer;
 use super::columns::Columns;
 use crate::cpumask::Cpumask;
 use crate::fair::Hidden;
-use crate::machine::{State, TaskFlags, TaskId};
+use crate::machine::{State, TaskFlags, TaskId, TaskMask};
 use crate::topology::{DomainId, SdFlags, Topology};
 use crate::units::Cpu;
 use crate::wakeup::{WakeKind, Wakeup};
@@ -39,12 +42,21 @@ pub(super) fn task_of(number: u64) -> Option<TaskId> {
     u32::try_from(number).ok()?.checked_sub(1).map(TaskId)
 }
 
+/// Words of a task's facts beside its masks; the last four are what the wakeup path itself keeps.
+const TASK_WORDS: usize = 17;
+
+/// A task as the other side has it. The masks are shared with the task: one that is changed becomes another in memory.
+#[derive(Debug)]
+struct TaskTold {
+    masks: [TaskMask; 2],
+    words: [u64; TASK_WORDS],
+}
+
 /// What the other side was told.
 #[derive(Debug, Default)]
 pub(super) struct Mirror {
     columns: Columns,
-    tasks: Vec<Vec<u64>>,
-    scratch: Vec<u64>,
+    tasks: Vec<Option<TaskTold>>,
     longs: usize,
 }
 
@@ -86,6 +98,7 @@ impl Mirror {
     }
 
     /// One call with what changed before it.
+    #[inline]
     pub(super) fn call(
         &mut self,
         (state, hidden): (&State, &Hidden),
@@ -94,22 +107,6 @@ impl Mirror {
         record: bool,
         out: &mut Vec<u64>,
     ) {
-        let clock = &hidden.clock;
-        out.extend([CALL, clock.now_ns, clock.probe_ns, clock.clock_read_ns, clock.mask_op_ns]);
-        out.extend([state.jiffies, u64::from(state.hz), u64::from(w.in_task)]);
-        out.extend([u64::from(hidden.sysctl_sched_preferred), u64::from(hidden.sysctl_sched_allowed)]);
-        let changed = self.columns.changed(state, hidden);
-        out.push(u64::from(changed.weight()));
-        changed.iter().for_each(|cpu| facts_of_cpu(state, hidden, cpu, out));
-        let count = out.len();
-        out.push(0);
-        let both = [w.p, w.current];
-        for &id in if w.p == w.current { &both[..1] } else { &both[..] } {
-            out[count] += u64::from(self.task(state, hidden, id, out));
-        }
-        for shared in &hidden.shared {
-            out.extend([u64::from(shared.has_idle_cores), u64::from(shared.nr_idle_scan)]);
-        }
         let (number, target) = match question {
             Question::SelectIdleSibling { target } => (0, target),
             Question::SelectTaskRqFair => (1, w.prev_cpu),
@@ -121,11 +118,44 @@ impl Mirror {
             WakeKind::Fork => 1,
             WakeKind::Exec => 2,
         };
-        out.extend([number, task_number(w.p), task_number(w.current), u64::from(w.this_cpu.0)]);
-        out.extend([u64::from(w.prev_cpu.0), u64::from(target.0), kind, u64::from(w.sync), u64::from(record)]);
+        let clock = &hidden.clock;
+        let head: [u64; 1 + HEAD_WORDS] = [
+            CALL,
+            number,
+            task_number(w.p),
+            task_number(w.current),
+            u64::from(w.this_cpu.0),
+            u64::from(w.prev_cpu.0),
+            u64::from(target.0),
+            kind,
+            u64::from(w.sync),
+            u64::from(record),
+            u64::from(w.in_task),
+            clock.now_ns,
+            clock.probe_ns,
+            clock.clock_read_ns,
+            clock.mask_op_ns,
+            state.jiffies,
+            u64::from(state.hz),
+            u64::from(hidden.sysctl_sched_preferred),
+            u64::from(hidden.sysctl_sched_allowed),
+        ];
+        out.extend_from_slice(&head);
+        for shared in &hidden.shared {
+            out.extend_from_slice(&[u64::from(shared.has_idle_cores), u64::from(shared.nr_idle_scan)]);
+        }
+        self.columns.tell(state, hidden, out);
+        let count = out.len();
+        out.push(0);
+        let mut told = u64::from(self.task(state, hidden, w.p, out));
+        if w.current != w.p {
+            told += u64::from(self.task(state, hidden, w.current, out));
+        }
+        out[count] = told;
     }
 
     /// The facts of a task, where they changed.
+    #[inline]
     fn task(&mut self, state: &State, hidden: &Hidden, id: TaskId, out: &mut Vec<u64>) -> bool {
         let (task, own) = (&state.tasks[id], &hidden.tasks[id.index()]);
         let flags = u64::from(task.flags.contains(TaskFlags::KTHREAD))
@@ -133,11 +163,7 @@ impl Mirror {
             | u64::from(task.on_rq) << 2
             | u64::from(task.policy_idle) << 3
             | u64::from(task.affinity_unequal) << 4;
-        let mut words = std::mem::take(&mut self.scratch);
-        words.clear();
-        self.mask(&task.cpus_ptr, &mut words);
-        self.mask(&task.cpus_preferred, &mut words);
-        words.extend([
+        let words: [u64; TASK_WORDS] = [
             u64::from(task.nr_cpus_allowed),
             flags,
             u64::from(task.task_cpu.0),
@@ -155,71 +181,37 @@ impl Mirror {
             u64::from(own.wakee_flips),
             own.wakee_flip_decay_jiffies,
             own.last_wakee.map_or(NONE, task_number),
-        ]);
-        self.scratch = words;
+        ];
         if self.tasks.len() <= id.index() {
-            self.tasks.resize(id.index() + 1, Vec::new());
+            self.tasks.resize_with(id.index() + 1, || None);
         }
-        changed(&mut self.tasks[id.index()], &self.scratch, task_number(id), out)
+        let told = &mut self.tasks[id.index()];
+        if let Some(told) = told
+            && told.words == words
+            && told.masks[0].is_shared_with(&task.cpus_ptr)
+            && told.masks[1].is_shared_with(&task.cpus_preferred)
+        {
+            return false;
+        }
+        out.push(task_number(id));
+        out.extend_from_slice(&task.cpus_ptr.words()[..self.longs]);
+        out.extend_from_slice(&task.cpus_preferred.words()[..self.longs]);
+        out.extend_from_slice(&words);
+        *told = Some(TaskTold { masks: [task.cpus_ptr.clone(), task.cpus_preferred.clone()], words });
+        true
     }
 
-    /// The other side changed hidden state of a task or CPU itself: what it was told is no longer what it has.
-    pub(super) fn forget(&mut self, w: &Wakeup) {
-        for id in [w.p, w.current] {
-            if let Some(task) = self.tasks.get_mut(id.index()) {
-                task.clear();
+    /// The other side's own hidden state of both tasks is as `answer` says, and that of CPUs as `hidden`, which took it
+    /// from there.
+    #[inline]
+    pub(super) fn took(&mut self, w: &Wakeup, answer: &Answer<'_>, hidden: &Hidden) {
+        for (which, id) in [w.p, w.current].into_iter().enumerate() {
+            if let Some(Some(task)) = self.tasks.get_mut(id.index()) {
+                task.words[TASK_WORDS - 4..].copy_from_slice(&answer.task_words(which));
             }
         }
-        self.columns.forget(w.this_cpu);
+        self.columns.took(hidden);
     }
-}
-
-/// A CPU's number and facts.
-fn facts_of_cpu(state: &State, hidden: &Hidden, cpu: Cpu, out: &mut Vec<u64>) {
-    let (rq, i) = (&state.rq, cpu.index());
-    let curr = if rq.curr_idle.test(cpu) {
-        task_number(TaskId::swapper(cpu))
-    } else if rq.curr[i] == TaskId::swapper(cpu) {
-        0
-    } else {
-        task_number(rq.curr[i])
-    };
-    let flags = u64::from(rq.ttwu_pending.test(cpu)) | u64::from(rq.vcpu_preempted.test(cpu)) << 1;
-    let own = &hidden.cpus[i];
-    out.extend([
-        i as u64,
-        u64::from(rq.nr_running[i]),
-        u64::from(rq.h_nr_running[i]),
-        u64::from(rq.h_nr_runnable[i]),
-        u64::from(rq.idle_h_nr_running[i]),
-        flags,
-        curr,
-        rq.avg_idle_ns[i],
-        rq.load_avg[i],
-        rq.runnable_load_avg[i],
-        rq.runnable_avg[i],
-        rq.util_avg[i],
-        rq.util_est_enqueued[i],
-        rq.cpu_capacity[i],
-        rq.cpu_capacity_orig[i],
-        rq.idle_stamp_ns[i],
-        rq.exit_latency_us[i].map_or(NONE, u64::from),
-        own.avg_scan_cost_ns,
-        own.wake_stamp_jiffies,
-        own.wake_avg_idle_ns,
-    ]);
-}
-
-/// Tells `words`, unless they are the same as before.
-fn changed(before: &mut Vec<u64>, words: &[u64], number: u64, out: &mut Vec<u64>) -> bool {
-    if before == words {
-        return false;
-    }
-    before.clear();
-    before.extend_from_slice(words);
-    out.push(number);
-    out.extend_from_slice(words);
-    true
 }
 
 /// The shared state that domain `id` holds: LLC domains, and in 7.3 the asymmetric ones.

@@ -14,6 +14,7 @@ use crate::extract::keeps::{self, Keeper};
 use crate::extract::library::{ItemId, Library};
 use crate::extract::members::{self, Pruned};
 use crate::extract::tables::{self, Feature};
+use crate::run::protocol;
 use crate::standins::{self, Names};
 
 /// Functions without which there is no wakeup path.
@@ -202,6 +203,7 @@ impl Assembly<'_> {
             self.line(&format!("#define SD_FEAT_{} {number}", feature.name));
         }
         self.line(&format!("#define SD_NR_FEATURES {}", features.len()));
+        self.line(&protocol::defines());
         for (path, _) in standins::HEADERS {
             self.line(&format!("#include \"{path}\""));
         }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! The one place with `unsafe`: opening a built tree and calling it.
+//! Opening a built tree and calling it.
 
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 
 use libloading::Library;
 
+use super::watch::Beat;
 use super::{Fault, request};
 use crate::error::TreeError;
 
@@ -19,6 +20,7 @@ type Request = unsafe extern "C" fn(*const u64, usize, *mut u64, usize) -> i64;
 struct Loaded {
     _library: ManuallyDrop<Library>,
     request: Request,
+    beat: Arc<Beat>,
 }
 
 /// Objects that nobody uses at the moment, by the file they are copies of.
@@ -48,14 +50,17 @@ impl Loaded {
                 unsafe { last_resort() };
             }
         });
-        Ok(Self { _library: ManuallyDrop::new(library), request })
+        Ok(Self { _library: ManuallyDrop::new(library), request, beat: Beat::watched() })
     }
 
     fn call(&self, question: &[u64], answer: &mut [u64]) -> i64 {
+        self.beat.begin();
         // SAFETY: both slices are valid for the lengths given and do not overlap; the object reads and writes within
         // them only. An object is in one `Object` or in `IDLE`, so that no second call can be under way. Faults inside
         // return here through the runtime's guard, over frames of C only.
-        unsafe { (self.request)(question.as_ptr(), question.len(), answer.as_mut_ptr(), answer.len()) }
+        let words = unsafe { (self.request)(question.as_ptr(), question.len(), answer.as_mut_ptr(), answer.len()) };
+        self.beat.end();
+        words
     }
 }
 

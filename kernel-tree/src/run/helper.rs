@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A tree in a process of its own: words through pipes. Whatever its code does, it does it there.
+//! A tree in a process of its own: words through shared memory. Whatever its code does, it does it there.
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Read as _, Seek as _, Write as _};
+use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
+use super::ring::{self, Ring};
 use super::{Fault, request};
 use crate::error::TreeError;
 
@@ -18,7 +20,7 @@ pub struct Helper {
     faulted: bool,
 }
 
-/// Processes that nobody uses at the moment, by their file. They end with this process, whose pipes they read.
+/// Processes that nobody uses at the moment, by their file. They end when this process does.
 static IDLE: Mutex<BTreeMap<PathBuf, Vec<Process>>> = Mutex::new(BTreeMap::new());
 
 fn idle() -> MutexGuard<'static, BTreeMap<PathBuf, Vec<Process>>> {
@@ -66,66 +68,77 @@ impl Drop for Helper {
 /// A running helper. It ends when this is dropped.
 struct Process {
     child: Child,
-    // Closed first on drop: that is the helper's sign to end.
-    to: Option<ChildStdin>,
-    from: ChildStdout,
+    ring: Ring,
+    /// Nothing is written to it: the helper sees by it whether this process is still there.
+    _lifeline: ChildStdout,
     said: File,
-    bytes: Vec<u8>,
 }
+
+/// How long one request may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How often a helper that does not answer is looked after.
+const LOOK: Duration = Duration::from_millis(20);
 
 impl Process {
     fn start(path: &Path) -> Result<Self, TreeError> {
         let io = |source| TreeError::Io { path: path.display().to_string(), source };
         let said = tempfile::tempfile().map_err(io)?;
+        let ring = Ring::new().map_err(io)?;
         let mut child = Command::new(path)
+            .args([ring::QUESTION_WORDS, ring::ANSWER_WORDS].map(|words| words.to_string()))
             .env("ASAN_OPTIONS", "detect_leaks=0:exitcode=99:use_sigaltstack=1")
             .env("UBSAN_OPTIONS", "print_stacktrace=1:exitcode=99:halt_on_error=1")
-            .stdin(Stdio::piped())
+            .stdin(ring.file().map_err(io)?)
             .stdout(Stdio::piped())
             .stderr(said.try_clone().map_err(io)?)
             .spawn()
             .map_err(io)?;
-        let (to, from) = (child.stdin.take(), child.stdout.take().expect("piped above"));
-        Ok(Self { child, to, from, said, bytes: Vec::new() })
+        let lifeline = child.stdout.take().expect("piped above");
+        Ok(Self { child, ring, _lifeline: lifeline, said })
     }
 
     fn request(&mut self, question: &[u64], answer: &mut [u64]) -> Result<usize, Fault> {
-        self.exchange(question, answer).unwrap_or_else(|error| Err(self.gone(&error)))
+        if !self.ring.ask(question) {
+            return Err(Fault::Answer);
+        }
+        if !self.ring.wait(LOOK) {
+            self.wait()?;
+        }
+        // A fault's words are always sixteen.
+        let words = |result: i64| usize::try_from(result).unwrap_or(16);
+        let result = self.ring.take(answer, words).ok_or(Fault::Answer)?;
+        usize::try_from(result).map_err(|_| Fault::from_words(-result, answer))
     }
 
-    fn exchange(&mut self, question: &[u64], answer: &mut [u64]) -> std::io::Result<Result<usize, Fault>> {
-        self.bytes.clear();
-        self.bytes.extend_from_slice(&(question.len() as u64).to_ne_bytes());
-        self.bytes.extend(question.iter().flat_map(|word| word.to_ne_bytes()));
-        let closed = || std::io::Error::from(std::io::ErrorKind::BrokenPipe);
-        self.to.as_mut().ok_or_else(closed)?.write_all(&self.bytes)?;
-        let mut head = [0; 16];
-        self.from.read_exact(&mut head)?;
-        let word = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().expect("eight bytes"));
-        let (result, count) = (word(&head[..8]) as i64, word(&head[8..]) as usize);
-        if count > answer.len() {
-            return Ok(Err(Fault::Answer));
+    /// Waits for an answer that takes its time.
+    fn wait(&mut self) -> Result<(), Fault> {
+        let asked = Instant::now();
+        loop {
+            if self.ring.wait(LOOK) {
+                return Ok(());
+            }
+            // It may have answered and ended since.
+            if matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) && !self.ring.wait(Duration::ZERO) {
+                return Err(self.gone(None));
+            }
+            if asked.elapsed() > PATIENCE {
+                let _ = self.child.kill();
+                return Err(self.gone(Some("no answer in 20 seconds")));
+            }
         }
-        self.bytes.resize(count * 8, 0);
-        self.from.read_exact(&mut self.bytes)?;
-        for (to, from) in answer.iter_mut().zip(self.bytes.chunks_exact(8)) {
-            *to = word(from);
-        }
-        Ok(usize::try_from(result).map_err(|_| Fault::from_words(-result, answer)))
     }
 
     /// How the process ended, with the telling line of what it said.
-    fn gone(&mut self, error: &std::io::Error) -> Fault {
-        drop(self.to.take());
-        let status = self.child.wait().map_or_else(|_| error.to_string(), |status| status.to_string());
+    fn gone(&mut self, why: Option<&str>) -> Fault {
+        let status = self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
         let mut text = String::new();
         let read = self.said.rewind().and_then(|()| self.said.read_to_string(&mut text));
         let telling =
             |line: &&str| line.contains("SUMMARY:") || line.contains("runtime error:") || line.contains("ERROR:");
         let lines: Vec<&str> = text.lines().filter(telling).take(3).collect();
-        let how = match (read, lines.is_empty()) {
-            (Ok(_), false) => format!("{status}; {}", lines.join("; ")),
-            _ if status.contains("signal: 14") => format!("{status}; no answer in 20 seconds"),
+        let how = match (read, lines.is_empty(), why) {
+            (Ok(_), false, _) => format!("{status}; {}", lines.join("; ")),
+            (_, _, Some(why)) => why.to_owned(),
             _ => status,
         };
         Fault::Helper { how }
@@ -134,8 +147,8 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        drop(self.to.take());
-        // It ends by itself at the end of its input; if it hangs, its own alarm ends it.
+        // It keeps nothing that would be lost.
+        let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }

@@ -3,6 +3,9 @@
 
 mod ffi;
 mod helper;
+pub mod protocol;
+mod ring;
+mod watch;
 
 use std::path::Path;
 
