@@ -234,4 +234,5 @@ fn the_check_against_reality_is_a_table_over_seeds() {
     let row = table.lines().find(|line| line.starts_with("| smt8-light-state-truth | v6.1 | 8 |")).expect("a row");
     assert!(row.contains("2 of 2"), "{table}");
     assert!(trouble(&["tbench", "--suite", "reality"]).contains("expected recordings"));
+    assert!(trouble(&[&file, "--time", "1s"]).contains("as long as it is"));
 }

@@ -53,6 +53,9 @@ pub const EXAMPLES: &str = "Examples:
 const DEFAULT_MACHINE: &str = "2x20x2";
 /// Points of a table at most.
 const POINTS_MAX: usize = 1000;
+/// What is simulated and counted where nobody says, and what before that, ns.
+const TIME_NS: u64 = 500_000_000;
+const WARMUP_NS: u64 = 100_000_000;
 
 /// `sisdiff simulate`.
 #[derive(Debug, Args)]
@@ -97,12 +100,12 @@ pub struct SimulateArgs {
     /// The first seed.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub seed: u64,
-    /// Simulated and counted.
-    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = parse_time)]
-    pub time: u64,
-    /// Simulated before that.
-    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_time)]
-    pub warmup: u64,
+    /// Simulated and counted. Default: 500ms, of a recording all of it.
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub time: Option<u64>,
+    /// Simulated before that. Default: 100ms, of a recording nothing.
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub warmup: Option<u64>,
     /// Jiffies per second. Default: what the machine's description says, else 250.
     #[arg(long, value_name = "HZ", value_parser = parse_hz)]
     pub hz: Option<u32>,
@@ -173,7 +176,7 @@ pub fn simulate(args: SimulateArgs) -> Result<ExitCode, Trouble> {
         if args.workload.is_some() {
             return Err(usage("--suite mails has workloads of its own; leave the workload away"));
         }
-        let (repeat, time) = (args.repeat.unwrap_or(2), args.time.min(SUITE_NS));
+        let (repeat, time) = (args.repeat.unwrap_or(2), args.time.map_or(SUITE_NS, |time| time.min(SUITE_NS)));
         let results = in_pool(args.threads, || suite::mails(repeat, time))?.map_err(usage)?;
         deliver(&markdown(&results, "sisdiff simulate --suite mails -o docs/reproduction.md"), output)?;
         return Ok(ExitCode::SUCCESS);
@@ -396,8 +399,13 @@ fn plan(args: &SimulateArgs, points: Vec<Point>, recording: Option<Recording>) -
     let first_tick_ns = first_tick_ns.unwrap_or(1_000_000_000 / u64::from(hz));
     let rules = args.affinity.as_deref().map(side_file).transpose()?;
     let (warmup_ns, measure_ns) = match &recording {
+        Some(_) if args.time.is_some() || args.warmup.is_some() => {
+            let what = "--time and --warmup: a recording is simulated as long as it is; leave them out, or take a part of it \
+                        with 'sisdiff cut'";
+            return Err(Trouble::Usage(what.to_owned()));
+        }
         Some(recording) => (0, recording.extracted.wall_ns.max(1)),
-        None => (args.warmup, args.time),
+        None => (args.warmup.unwrap_or(WARMUP_NS), args.time.unwrap_or(TIME_NS)),
     };
     let max_idle = loaded.snapshot.max_idle_balance_cost_ns.iter().copied().collect::<Option<Vec<u64>>>();
     let repeat = args.repeat.unwrap_or(if recording.is_some() { 1 } else { 3 });

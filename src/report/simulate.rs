@@ -30,11 +30,14 @@ pub fn text(head: &Head, rows: &[Row]) -> String {
     let lines: Vec<Vec<String>> =
         head.lines.iter().map(|(name, text)| vec![(*name).to_owned(), text.clone()]).collect();
     out += &columns(2, &[Align::Left, Align::Wrap], &lines);
-    let unit = rows.first().map_or("units", |row| row.unit);
-    out += &section(&format!(
-        "throughput: {unit} a second, harmonic mean over seeds; * the 95 % intervals do not overlap"
-    ));
-    out += &columns(2, &align(head), &throughput_rows(head, rows));
+    // A recording does not say what a request is.
+    if rows.iter().any(|row| row.recorded.is_none()) {
+        let unit = rows.first().map_or("units", |row| row.unit);
+        out += &section(&format!(
+            "throughput: {unit} a second, harmonic mean over seeds; * the 95 % intervals do not overlap"
+        ));
+        out += &columns(2, &align(head), &throughput_rows(head, rows));
+    }
     if rows.iter().any(|row| row.recorded.is_some()) {
         out += &section("reality check: what the recorded kernel made of it");
         out += &reality(rows);

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::hint::did_you_mean;
 use crate::simulate::program::Workload;
+use crate::units::seconds;
 
 /// What a parameter is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -287,7 +288,11 @@ pub fn show(param: &Param, value: u64) -> String {
 pub fn show_time(ns: u64) -> String {
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
     let unit = units.iter().find(|(unit, _)| ns > 0 && ns.is_multiple_of(*unit));
-    unit.map_or_else(|| format!("{ns}ns"), |(unit, name)| format!("{}{name}", ns / unit))
+    match unit {
+        Some((unit, name)) => format!("{}{name}", ns / unit),
+        None if ns >= 1_000_000 => format!("{}s", seconds(ns)),
+        None => format!("{ns}ns"),
+    }
 }
 
 /// A time with its unit, ns; a bare number is ns.
