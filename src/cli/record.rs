@@ -155,7 +155,27 @@ fn wanted_probes(level: Level) -> Result<Vec<crate::record::Probe>, String> {
     let btf = Btf::parse(bytes).map_err(|error| format!("--probes: {BTF}: {error}"))?;
     let symbols = fs::read_to_string("/proc/kallsyms").map(|text| Symbols::parse(&text)).unwrap_or_default();
     let online = fs::read_dir("/sys/devices/system/cpu").map(|entries| entries.flatten().filter(is_cpu).count());
-    probes(level, &btf, &symbols, online.unwrap_or(0)).map_err(|why| format!("--probes: {why}"))
+    let online = online.unwrap_or(0);
+    probes(level, &btf, &symbols, online, &llc_firsts(online)).map_err(|why| format!("--probes: {why}"))
+}
+
+/// The first CPU of each last-level cache, as sysfs lists who shares it; without such a list CPU 0.
+fn llc_firsts(nr_cpus: usize) -> Vec<usize> {
+    let first = |cpu: usize| {
+        let shared = |index: u32| {
+            let file = format!("/sys/devices/system/cpu/cpu{cpu}/cache/index{index}/shared_cpu_list");
+            fs::read_to_string(file).ok()
+        };
+        let list = (0..8).rev().find_map(shared)?;
+        list.split([',', '-', '\n']).next()?.parse().ok()
+    };
+    let mut firsts: Vec<usize> = (0..nr_cpus).filter_map(first).collect();
+    firsts.sort_unstable();
+    firsts.dedup();
+    if firsts.is_empty() {
+        firsts.push(0);
+    }
+    firsts
 }
 
 /// What keeps probes from being armed.

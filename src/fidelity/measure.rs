@@ -235,7 +235,8 @@ impl Seen {
     fn event(&mut self, event: &Event) {
         match event.kind {
             EventKind::SisIn(_) => self.task = true,
-            EventKind::SisRq(_) => self.full = true,
+            // At level scan a probe has only what a cache shares.
+            EventKind::SisRq(ref rq) => self.full |= rq.nr_running.is_some(),
             EventKind::AvailOut { .. } => self.scan = true,
             _ => {}
         }

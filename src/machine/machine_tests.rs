@@ -198,6 +198,7 @@ fn sis_in(pid: i32, prev: u16, kind: WakeKind) -> SisIn {
         depth: Some(0),
         numa_preferred_nid: Some(-1),
         delayed: None,
+        jiffies: None,
     }
 }
 
@@ -220,6 +221,14 @@ fn sis_rq(target: u16) -> SisRq {
         curr: Some(Pid(0)),
         curr_wakee_flips: Some(9),
         curr_last_wakee: Some(Pid(0)),
+        curr_wakee_flip_decay_jiffies: None,
+        curr_load_avg: None,
+        curr_flags: None,
+        curr_nr_cpus_allowed: None,
+        curr_policy: None,
+        idle_stamp_ns: None,
+        h_load: None,
+        last_h_load_jiffies: None,
         avg_scan_cost_ns: None,
         has_idle_cores: Some(true),
         nr_idle_scan: Some(3),
@@ -328,10 +337,11 @@ fn where_the_wake_list_is_used_follows_cache_and_release() {
     };
     let (old, new) = (Release::new(5, 10), Release::new(6, 1));
     assert_eq!(place(new, 1, 2, false), (true, 0), "same LLC, idle");
-    assert_eq!(place(new, 1, 2, true), (false, 2), "same LLC, busy");
-    assert_eq!(place(new, 1, 1, false), (false, 1), "this CPU");
+    // Without a wake list it is on no run queue before its sched_wakeup.
+    assert_eq!(place(new, 1, 2, true), (false, 1), "same LLC, busy");
+    assert_eq!(place(new, 1, 1, false), (false, 0), "this CPU");
     assert_eq!(place(new, 1, 5, true), (true, 1), "another LLC");
-    assert_eq!(place(old, 1, 2, false), (false, 1), "same LLC, idle, before 6.0");
+    assert_eq!(place(old, 1, 2, false), (false, 0), "same LLC, idle, before 6.0");
     assert_eq!(place(old, 1, 5, false), (true, 0), "another LLC, before 6.0");
 }
 

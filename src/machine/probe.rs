@@ -36,6 +36,8 @@ impl Machine {
         if let Some(util_est) = rq.util_est {
             cfs.util_est = util_est;
         }
+        self.take_h_load(rq);
+        self.take_curr_facts(rq);
         let limit = self.cpus.len();
         let samples = &mut self.cpus[event.cpu.index()].samples;
         if samples.len() >= limit {
@@ -65,6 +67,9 @@ impl Machine {
             self.state.tasks[id].task_cpu = sis.prev_cpu;
             self.books[id.index()].woken = true;
         }
+        if let Some(jiffies) = sis.jiffies {
+            self.jiffies_lead = jiffies.wrapping_sub(self.config.jiffies(event.ts_ns));
+        }
         self.take_task_facts(id, sis);
         self.tell_task_facts(id, sis, out);
         self.tell_rq_facts(event.cpu, &samples, out);
@@ -93,20 +98,52 @@ impl Machine {
         }
     }
 
+    /// The refreshed load of a run queue, and when that was: in jiffies of the recorded kernel.
+    fn take_h_load(&mut self, rq: &SisRq) {
+        if let (Some(h_load), Some(jiffies)) = (rq.h_load, rq.last_h_load_jiffies) {
+            self.loads.cfs[rq.target.index()].observe_h_load(h_load, jiffies);
+        }
+    }
+
+    /// Facts of whoever runs on a CPU.
+    fn take_curr_facts(&mut self, rq: &SisRq) {
+        let Some(id) = rq.curr.filter(|&pid| pid != Pid::SWAPPER).and_then(|pid| self.pids.get(pid)) else { return };
+        if let Some(policy) = rq.curr_policy {
+            self.set_policy_idle(id, policy == SCHED_IDLE);
+            self.state.tasks[id].known.set_traced(Inputs::POLICY);
+        }
+        self.take_flags(id, rq.curr_flags);
+        if rq.curr_nr_cpus_allowed == Some(1) {
+            let task = &mut self.state.tasks[id];
+            task.cpus_ptr = Cpumask::of(rq.target).into();
+            task.cpus_preferred = task.cpus_ptr.clone();
+            task.nr_cpus_allowed = 1;
+            task.known.set_traced(Inputs::AFFINITY);
+        }
+        if rq.curr_load_avg.is_some() {
+            self.loads.entities[id.index()].observe(rq.curr_load_avg, None);
+            self.state.tasks[id].known.set_traced(Inputs::TASK_LOAD);
+        }
+    }
+
+    fn take_flags(&mut self, id: TaskId, flags: Option<u64>) {
+        let Some(flags) = flags else { return };
+        let task = &mut self.state.tasks[id];
+        task.flags.set(TaskFlags::KTHREAD, flags & PF_KTHREAD != 0);
+        task.flags.set(TaskFlags::EXITING, flags & PF_EXITING != 0);
+        task.known.set_traced(Inputs::TASK_FLAGS);
+    }
+
     /// Facts of the wakee that belong to the state.
     fn take_task_facts(&mut self, id: TaskId, sis: &SisIn) {
         if let Some(policy) = sis.policy {
             self.set_policy_idle(id, policy == SCHED_IDLE);
         }
+        self.take_flags(id, sis.flags);
         let n = self.state.topology.nr_cpu_ids();
         let task = &mut self.state.tasks[id];
         if sis.policy.is_some() {
             task.known.set_traced(Inputs::POLICY);
-        }
-        if let Some(flags) = sis.flags {
-            task.flags.set(TaskFlags::KTHREAD, flags & PF_KTHREAD != 0);
-            task.flags.set(TaskFlags::EXITING, flags & PF_EXITING != 0);
-            task.known.set_traced(Inputs::TASK_FLAGS);
         }
         if let Some([low, high]) = sis.cpus_ptr {
             let mut words = [u64::MAX; crate::cpumask::MAX_CPUS / 64];
@@ -221,6 +258,7 @@ impl Machine {
         take(&mut columns.util_est_enqueued, rq.util_est, Inputs::RQ_UTIL);
         take(&mut columns.cpu_capacity, rq.cpu_capacity, Inputs::CAPACITY);
         take(&mut columns.avg_idle_ns, rq.avg_idle_ns, Inputs::AVG_IDLE);
+        take(&mut columns.idle_stamp_ns, rq.idle_stamp_ns, Inputs::IDLE_STATE);
     }
 
     /// Hidden facts: the waker's own, its CPU's, and of each LLC the latest probe.
@@ -247,7 +285,7 @@ impl Machine {
                 None => None,
             };
             if let (Some(curr), Some(flips)) = (curr, rq.curr_wakee_flips) {
-                tell(HiddenFact::WakeeFlips(curr, flips, None));
+                tell(HiddenFact::WakeeFlips(curr, flips, rq.curr_wakee_flip_decay_jiffies));
             }
             if let (Some(curr), Some(last_wakee)) = (curr, rq.curr_last_wakee) {
                 tell(HiddenFact::LastWakee(curr, self.wakee_named(last_wakee)));

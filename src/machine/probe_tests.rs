@@ -110,6 +110,51 @@ fn a_probe_overrides_the_books_for_its_decision_only() {
 }
 
 #[test]
+fn what_probes_tell_of_the_waker_its_run_queue_and_the_jiffies_is_used() {
+    let mut s = Scene::probed();
+    s.run(1, 10);
+    s.run(2, 11);
+    s.sleep(2, 11);
+    s.waking(1, 10, task(11), 2);
+    let rq = SisRq {
+        curr: Some(Pid(10)),
+        curr_flags: Some(0x0020_0000),
+        curr_nr_cpus_allowed: Some(1),
+        curr_policy: Some(5),
+        curr_load_avg: Some(3),
+        curr_wakee_flip_decay_jiffies: Some(4_000_000_321),
+        idle_stamp_ns: Some(77),
+        h_load: Some(512),
+        last_h_load_jiffies: Some(4_000_000_400),
+        load_avg: Some(1023),
+        ..sis_rq(1)
+    };
+    s.event(1, 10, EventKind::SisRq(Box::new(rq)));
+    s.now_ns += 1_000;
+    let kind = EventKind::SisIn(Box::new(SisIn { jiffies: Some(4_000_000_400), ..sis_in(11, 2, WakeKind::Ttwu) }));
+    let event = Event { ts_ns: s.now_ns, cpu: Cpu(1), pid: Pid(10), context: Context::empty(), kind };
+    let mut seen = None;
+    let mut decay = None;
+    let stamp_ns = s.machine.state().rq.idle_stamp_ns[1];
+    let mut see = |state: &State, notice| match notice {
+        Notice::Wakeup(recorded) => {
+            let waker = &state.tasks[recorded.wakeup.current];
+            let facts = (waker.flags, waker.nr_cpus_allowed, waker.policy_idle, waker.load_avg);
+            seen = Some((facts, state.jiffies, state.rq.idle_stamp_ns[1], waker.h_load));
+        }
+        Notice::Step(Step::Fact(HiddenFact::WakeeFlips(_, 9, since))) => decay = since,
+        _ => {}
+    };
+    s.machine.apply(&event, &mut see);
+    s.now_ns += 1_000;
+    s.machine.apply(&Event { ts_ns: s.now_ns, kind: EventKind::SisOut { ret: Some(Cpu(2)) }, ..event }, &mut see);
+    // h_load is not refreshed within its jiffy: 3 * 512 / 1024.
+    assert_eq!(seen, Some(((TaskFlags::KTHREAD, 1, true, 3), 4_000_000_400, 77, 1)));
+    assert_eq!(decay, Some(4_000_000_321));
+    assert_eq!(s.machine.state().rq.idle_stamp_ns[1], stamp_ns, "of another clock than the books");
+}
+
+#[test]
 fn with_the_entry_probe_a_waking_without_it_is_no_decision() {
     let mut s = Scene::probed();
     s.run(2, 11);

@@ -39,6 +39,8 @@ pub struct Symbols {
     pub sd_llc_shared: Option<u64>,
     /// `__per_cpu_offset`.
     pub per_cpu_offset: Option<u64>,
+    /// `jiffies`.
+    pub jiffies: Option<u64>,
 }
 
 impl Symbols {
@@ -53,6 +55,7 @@ impl Symbols {
                 "sd_llc" => &mut symbols.sd_llc,
                 "sd_llc_shared" => &mut symbols.sd_llc_shared,
                 "__per_cpu_offset" => &mut symbols.per_cpu_offset,
+                "jiffies" => &mut symbols.jiffies,
                 _ => continue,
             };
             *slot = u64::from_str_radix(address, 16).ok();
@@ -112,17 +115,26 @@ const CURR: &[Field] = &[
     ("cwdecay", 'u', &["wakee_flip_decay_ts"]),
     ("cload", 'u', &["se.avg.load_avg"]),
     ("cflags", 'x', &["flags"]),
+    ("cncpus", 's', &["nr_cpus_allowed"]),
+    ("cpolicy", 'u', &["policy"]),
 ];
 
-/// The probes of a level on a kernel with these types and symbols, for CPUs 0 to `nr_cpus` - 1.
+/// The probes of a level on a kernel with these types and symbols, for CPUs 0 to `nr_cpus` - 1; `llc_firsts` is one CPU of
+/// each last-level cache, whose run queue probe has what they share where the others are not probed.
 ///
 /// # Errors
 /// What the kernel lacks, in a sentence.
-pub fn probes(level: Level, btf: &Btf, symbols: &Symbols, nr_cpus: usize) -> Result<Vec<Probe>, String> {
+pub fn probes(
+    level: Level,
+    btf: &Btf,
+    symbols: &Symbols,
+    nr_cpus: usize,
+    llc_firsts: &[usize],
+) -> Result<Vec<Probe>, String> {
     if level == Level::None {
         return Ok(Vec::new());
     }
-    let mut all = vec![entry(btf)?, Probe::new("r", "sis_out", "select_task_rq_fair", "ret=$retval:s32")];
+    let mut all = vec![entry(btf, symbols)?, Probe::new("r", "sis_out", "select_task_rq_fair", "ret=$retval:s32")];
     if matches!(level, Level::Scan | Level::All) {
         all.push(Probe::new("p", "sis_avail_in", "available_idle_cpu", "cpu=$arg1:s32"));
         all.push(Probe::new("r", "sis_avail_out", "available_idle_cpu", "ret=$retval:s32"));
@@ -130,6 +142,11 @@ pub fn probes(level: Level, btf: &Btf, symbols: &Symbols, nr_cpus: usize) -> Res
     if matches!(level, Level::Full | Level::All) {
         for cpu in 0..nr_cpus {
             all.push(run_queue(btf, symbols, cpu)?);
+        }
+    }
+    if level == Level::Scan {
+        for &cpu in llc_firsts {
+            all.extend(cache(btf, symbols, cpu));
         }
     }
     Ok(all)
@@ -141,7 +158,7 @@ impl Probe {
     }
 }
 
-fn entry(btf: &Btf) -> Result<Probe, String> {
+fn entry(btf: &Btf, symbols: &Symbols) -> Result<Probe, String> {
     let of = |member: &str| btf.member(&format!("task_struct.{member}"));
     let missing = |member: &str| format!("the kernel's BTF has no task_struct.{member}");
     let pid = of("pid").ok_or_else(|| missing("pid"))?.offset;
@@ -158,6 +175,8 @@ fn entry(btf: &Btf) -> Result<Probe, String> {
         fields.push(format!("lastwakee=+{pid}(+{}($arg1)):s32", last.offset));
     }
     fields.push(format!("mask0=+0(+{mask}($arg1)):x64 mask1=+8(+{mask}($arg1)):x64"));
+    // By its address: before 6.2 looking up a name takes long.
+    fields.extend(symbols.jiffies.filter(|&at| at != 0).map(|at| format!("jiffies=@{at:#x}:u64")));
     Ok(Probe::new("p", "sis_in", "select_task_rq_fair", &fields.join(" ")))
 }
 
@@ -169,14 +188,29 @@ fn members(btf: &Btf, of: &str, fields: &[Field], at: impl Fn(u64) -> String) ->
     fields.iter().filter_map(field).collect()
 }
 
+/// What the CPUs of a last-level cache share.
+const SHARED: &[Field] = &[("hic", 's', &["has_idle_cores"]), ("nis", 's', &["nr_idle_scan"])];
+
+/// The copy of a per-CPU symbol, `offset` bytes into it: a symbol is an offset from 0, or since 6.15 a kernel address,
+/// which is negative.
+fn own(offsets: u64, cpu: usize, symbol: u64, offset: u64) -> String {
+    format!("{:+}(@{:#x})", symbol.wrapping_add(offset) as i64, offsets + 8 * cpu as u64)
+}
+
+/// has_idle_cores and nr_idle_scan alone, where the kernel shows the way to them.
+fn cache(btf: &Btf, symbols: &Symbols, cpu: usize) -> Option<Probe> {
+    let offsets = symbols.per_cpu_offset.filter(|&at| at != 0)?;
+    let pointer = own(offsets, cpu, symbols.sd_llc_shared?, 0);
+    let fields = members(btf, "sched_domain_shared", SHARED, |offset| format!("+{offset}({pointer})"));
+    (!fields.is_empty()).then(|| Probe::new("p", &format!("sis_rq{cpu}"), "select_task_rq_fair", &fields.join(" ")))
+}
+
 /// A per-CPU symbol plus `__per_cpu_offset[cpu]` is the address of that CPU's copy.
 fn run_queue(btf: &Btf, symbols: &Symbols, cpu: usize) -> Result<Probe, String> {
     let missing = |name: &str| format!("/proc/kallsyms shows no address of {name} (kernel.kptr_restrict hides them)");
     let offsets = symbols.per_cpu_offset.filter(|&at| at != 0).ok_or_else(|| missing("__per_cpu_offset"))?;
     let rq = symbols.runqueues.ok_or_else(|| missing("runqueues"))?;
-    let base = format!("(@{:#x})", offsets + 8 * cpu as u64);
-    // A symbol is an offset from 0, or since 6.15 a kernel address, which is negative.
-    let own = |symbol: u64, offset: u64| format!("{:+}{base}", symbol.wrapping_add(offset) as i64);
+    let own = |symbol: u64, offset: u64| own(offsets, cpu, symbol, offset);
     let mut fields = members(btf, "rq", RQ, |offset| own(rq, offset));
     let curr = btf.member("rq.curr").ok_or("the kernel's BTF has no rq.curr")?.offset;
     let curr = own(rq, curr);
@@ -189,8 +223,7 @@ fn run_queue(btf: &Btf, symbols: &Symbols, cpu: usize) -> Result<Probe, String> 
         pointer.map(|pointer| members(btf, of, list, |offset| format!("+{offset}({pointer})"))).unwrap_or_default()
     };
     fields.extend(behind(symbols.sd_llc, "sched_domain", &[("scost", 'u', &["avg_scan_cost"])]));
-    let shared: &[Field] = &[("hic", 's', &["has_idle_cores"]), ("nis", 's', &["nr_idle_scan"])];
-    fields.extend(behind(symbols.sd_llc_shared, "sched_domain_shared", shared));
+    fields.extend(behind(symbols.sd_llc_shared, "sched_domain_shared", SHARED));
     Ok(Probe::new("p", &format!("sis_rq{cpu}"), "select_task_rq_fair", &fields.join(" ")))
 }
 
@@ -214,20 +247,34 @@ mod tests {
             return;
         };
         let btf = Btf::parse(bytes).expect("the kernel's own BTF");
-        let symbols = Symbols { runqueues: Some(0x31bc0), per_cpu_offset: Some(0x8000), ..Symbols::default() };
+        let symbols = Symbols {
+            runqueues: Some(0x31bc0),
+            per_cpu_offset: Some(0x8000),
+            sd_llc_shared: Some(0x1_7000),
+            jiffies: Some(0xffff_ffff_8200_5900),
+            ..Symbols::default()
+        };
         let names = |level| -> Vec<String> {
-            probes(level, &btf, &symbols, 2).expect("probes").into_iter().map(|probe| probe.name).collect()
+            probes(level, &btf, &symbols, 2, &[0]).expect("probes").into_iter().map(|probe| probe.name).collect()
         };
         assert!(names(Level::None).is_empty());
         assert_eq!(names(Level::Task), ["sis_in", "sis_out"]);
-        assert_eq!(names(Level::Scan), ["sis_in", "sis_out", "sis_avail_in", "sis_avail_out"]);
+        assert_eq!(names(Level::Scan), ["sis_in", "sis_out", "sis_avail_in", "sis_avail_out", "sis_rq0"]);
         assert_eq!(names(Level::Full), ["sis_in", "sis_out", "sis_rq0", "sis_rq1"]);
         assert_eq!(names(Level::All).len(), 6);
-        let all = probes(Level::Full, &btf, &symbols, 2).expect("probes");
+        let all = probes(Level::Full, &btf, &symbols, 2, &[0]).expect("probes");
         assert!(all[0].definition.starts_with("p:kprobes/sis_in select_task_rq_fair pid=+"), "{}", all[0].definition);
+        for (at, field) in [(0, "jiffies=@0xffffffff82005900:u64"), (2, "cpolicy=+"), (2, "cncpus=+"), (2, "istamp=+")]
+        {
+            assert!(all[at].definition.contains(field), "{field}: {}", all[at].definition);
+        }
+        let scan = probes(Level::Scan, &btf, &symbols, 2, &[1]).expect("probes");
+        let cache = scan.last().expect("that of the cache");
+        assert!(cache.name == "sis_rq1" && cache.definition.contains("(+94208(@0x8008))"), "{}", cache.definition);
+        assert!(cache.definition.contains("hic=") && !cache.definition.contains("curr="), "{}", cache.definition);
         // CPU 1's copy: eight bytes further in __per_cpu_offset.
         assert!(all[3].definition.contains("(@0x8008)"), "{}", all[3].definition);
         let hidden = Symbols::default();
-        assert!(probes(Level::Full, &btf, &hidden, 2).is_err_and(|why| why.contains("kptr_restrict")));
+        assert!(probes(Level::Full, &btf, &hidden, 2, &[0]).is_err_and(|why| why.contains("kptr_restrict")));
     }
 }

@@ -527,6 +527,7 @@ mod tests {
                 depth: None,
                 numa_preferred_nid: None,
                 delayed: None,
+                jiffies: None,
             }))
         };
         extractor.take(&event(20, 0, 7, told([0xa4, u64::MAX], 3)));

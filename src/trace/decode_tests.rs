@@ -195,6 +195,25 @@ fn members_that_a_kernel_lacks_are_none() {
 }
 
 #[test]
+fn what_newer_probes_have_is_read() {
+    let fields = [("pid", 4), ("prev", 4), ("flags", 4), ("jiffies", 8)];
+    assert_eq!(probe(&fields, &[Int(9), Int(2), Int(8), Long(4_294_892_296)]).jiffies, Some(4_294_892_296));
+    let mut bench = Bench::new();
+    let fields = [("curr", 4), ("cwdecay", 8), ("cload", 8), ("cflags", 4), ("cncpus", 4), ("cpolicy", 4)];
+    let own = [("istamp", 8), ("hload", 8), ("lhload", 8)];
+    let values = [Int(1), Long(2), Long(3), Int(4), Int(5), Int(6), Long(7), Long(8), Long(9)];
+    bench.add("kprobes", "sis_rq3", 31, &[&fields[..], &own[..]].concat(), "\"\"");
+    match bench.decode(31, 0, &values).kind {
+        EventKind::SisRq(rq) => {
+            assert_eq!((rq.curr, rq.curr_wakee_flip_decay_jiffies, rq.curr_load_avg), (Some(Pid(1)), Some(2), Some(3)));
+            assert_eq!((rq.curr_flags, rq.curr_nr_cpus_allowed, rq.curr_policy), (Some(4), Some(5), Some(6)));
+            assert_eq!((rq.idle_stamp_ns, rq.h_load, rq.last_h_load_jiffies), (Some(7), Some(8), Some(9)));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn a_run_queue_probe_is_named_by_its_cpu() {
     let mut bench = Bench::new();
     bench.add("probes_of_mine", "sis_rq12", 31, &[("nr", 4), ("hic", 4)], "\"\"");

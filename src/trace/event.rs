@@ -231,6 +231,8 @@ pub struct SisIn {
     pub numa_preferred_nid: Option<i32>,
     /// `se.sched_delayed`.
     pub delayed: Option<bool>,
+    /// `jiffies` of the recorded kernel.
+    pub jiffies: Option<u64>,
 }
 
 /// One run queue at the entry of select_task_rq_fair(); `None`: the recorded kernel or the probe has no such member.
@@ -270,6 +272,22 @@ pub struct SisRq {
     pub curr_wakee_flips: Option<u32>,
     /// `curr->last_wakee->pid`; 0 where last_wakee is NULL.
     pub curr_last_wakee: Option<Pid>,
+    /// `curr->wakee_flip_decay_ts`, jiffies.
+    pub curr_wakee_flip_decay_jiffies: Option<u64>,
+    /// `curr->se.avg.load_avg`.
+    pub curr_load_avg: Option<u64>,
+    /// `curr->flags`: the PF_ bits.
+    pub curr_flags: Option<u64>,
+    /// `curr->nr_cpus_allowed`.
+    pub curr_nr_cpus_allowed: Option<u32>,
+    /// `curr->policy`, as [`SisIn::policy`].
+    pub curr_policy: Option<u32>,
+    /// `idle_stamp`, ns of the run queue clock; 0: not idle, or a task was pulled.
+    pub idle_stamp_ns: Option<u64>,
+    /// `cfs.h_load`.
+    pub h_load: Option<u64>,
+    /// `cfs.last_h_load_update`, jiffies.
+    pub last_h_load_jiffies: Option<u64>,
     /// `sd_llc->avg_scan_cost`, ns.
     pub avg_scan_cost_ns: Option<u64>,
     /// `sd_llc_shared->has_idle_cores`.

@@ -36,6 +36,7 @@ pub(super) struct SisFields {
     depth: Option<FieldRef>,
     nid: Option<FieldRef>,
     delayed: Option<FieldRef>,
+    jiffies: Option<FieldRef>,
 }
 
 impl SisFields {
@@ -71,6 +72,7 @@ impl SisFields {
             depth: field("depth"),
             nid: field("nid"),
             delayed: field("delayed"),
+            jiffies: field("jiffies"),
         })
     }
 
@@ -103,6 +105,7 @@ impl SisFields {
             depth: unsigned(self.depth).map(|depth| depth as u32),
             numa_preferred_nid: self.nid.and_then(|field| field.i64(raw)).map(|nid| nid as i32),
             delayed: unsigned(self.delayed).map(|delayed| delayed != 0),
+            jiffies: unsigned(self.jiffies),
         })
     }
 
@@ -149,6 +152,14 @@ pub(super) struct RqFields {
     curr: Option<FieldRef>,
     cwflips: Option<FieldRef>,
     clastw: Option<FieldRef>,
+    cwdecay: Option<FieldRef>,
+    cload: Option<FieldRef>,
+    cflags: Option<FieldRef>,
+    cncpus: Option<FieldRef>,
+    cpolicy: Option<FieldRef>,
+    istamp: Option<FieldRef>,
+    hload: Option<FieldRef>,
+    lhload: Option<FieldRef>,
     scost: Option<FieldRef>,
     hic: Option<FieldRef>,
     nis: Option<FieldRef>,
@@ -174,6 +185,14 @@ impl RqFields {
             curr: field("curr"),
             cwflips: field("cwflips"),
             clastw: field("clastw"),
+            cwdecay: field("cwdecay"),
+            cload: field("cload"),
+            cflags: field("cflags"),
+            cncpus: field("cncpus"),
+            cpolicy: field("cpolicy"),
+            istamp: field("istamp"),
+            hload: field("hload"),
+            lhload: field("lhload"),
             scost: field("scost"),
             hic: field("hic"),
             nis: field("nis"),
@@ -201,6 +220,14 @@ impl RqFields {
             curr: pid(self.curr, raw),
             curr_wakee_flips: narrow(self.cwflips),
             curr_last_wakee: pid(self.clastw, raw),
+            curr_wakee_flip_decay_jiffies: wide(self.cwdecay),
+            curr_load_avg: wide(self.cload),
+            curr_flags: wide(self.cflags),
+            curr_nr_cpus_allowed: narrow(self.cncpus),
+            curr_policy: narrow(self.cpolicy),
+            idle_stamp_ns: wide(self.istamp),
+            h_load: wide(self.hload),
+            last_h_load_jiffies: wide(self.lhload),
             avg_scan_cost_ns: wide(self.scost),
             has_idle_cores: wide(self.hic).map(|has| has as u32 != 0),
             nr_idle_scan: narrow(self.nis),
