@@ -9,7 +9,7 @@ use crate::machine::affinity::Families;
 use crate::machine::audit::Audit;
 use crate::machine::balance::Balancer;
 use crate::machine::book::{CpuBook, Open, Place, TaskBook};
-use crate::machine::config::MachineConfig;
+use crate::machine::config::{MachineConfig, Release};
 use crate::machine::loads::Loads;
 use crate::machine::notice::Notice;
 use crate::machine::stated::Stated;
@@ -60,6 +60,8 @@ pub struct Machine {
     /// Calls of select_task_rq_fair() told so far.
     pub(super) calls: u64,
     pub(super) now_ns: u64,
+    /// By how much the recorded kernel's jiffies are ahead of those that follow from the trace's clock; wraps.
+    pub(super) jiffies_lead: u64,
     /// Time of the first event.
     pub(super) start_ns: Option<u64>,
     pub(super) doubts: Doubts,
@@ -86,7 +88,8 @@ impl Machine {
         state.rq.known.fill(unknown);
         let cpus: Vec<CpuBook> = state.topology.cpus().map(CpuBook::new).collect();
         let books = vec![TaskBook::NEW; state.tasks.0.len()];
-        let loads = Loads::new(cpus.len(), books.len());
+        let mut loads = Loads::new(cpus.len(), books.len());
+        loads.has_lag = config.release >= Release::new(5, 19);
         let online = TaskMask::from(*state.topology.online());
         Self {
             state,
@@ -103,6 +106,7 @@ impl Machine {
             decides_ns: DECIDES_NS,
             calls: 0,
             now_ns: 0,
+            jiffies_lead: 0,
             start_ns: None,
             doubts: Doubts::default(),
             audit: Audit::default(),

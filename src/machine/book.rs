@@ -42,6 +42,9 @@ impl Place {
 pub(super) struct Call {
     pub(super) number: u64,
     pub(super) class_cpu: Option<Cpu>,
+    pub(super) kind: WakeKind,
+    pub(super) this_cpu: Cpu,
+    pub(super) prev_cpu: Cpu,
     /// CPUs that were idle then.
     pub(super) idle: SmallMask,
 }
@@ -69,6 +72,10 @@ pub(super) struct TaskBook {
     pub(super) family: u32,
     /// Where it keeps to by itself.
     pub(super) habit: Habit,
+    /// When it last went to sleep, or was made or first seen, ns.
+    pub(super) slept_ns: u64,
+    /// How often others were put beside it although idle CPUs were there; negative: where they were not.
+    pub(super) shared: i8,
 }
 
 impl TaskBook {
@@ -84,6 +91,8 @@ impl TaskBook {
         unannounced_ns: None,
         family: u32::MAX,
         habit: Habit::NONE,
+        slept_ns: 0,
+        shared: 0,
     };
 }
 
@@ -220,6 +229,7 @@ impl Machine {
         };
         self.loads.entities[id.index()].seen_ns = self.now_ns;
         self.books[id.index()].family = self.families.found();
+        self.books[id.index()].slept_ns = self.now_ns;
         self.pids.insert(pid, id);
         self.bind_by_name(id);
         self.stated.forget(id);
@@ -270,9 +280,8 @@ impl Machine {
             let confirmed = self.books[id.index()].confirmed;
             self.place(id, Place::Off, confirmed);
             self.state.tasks[id].policy_idle = policy_idle;
-            if policy_idle {
-                self.loads.set_weight(id.index(), WEIGHT_IDLE);
-            }
+            // Of a task that is none the next event tells the weight that goes with its priority.
+            self.loads.set_weight(id.index(), if policy_idle { WEIGHT_IDLE } else { weight_of(120) });
             self.place(id, place, confirmed);
         }
     }

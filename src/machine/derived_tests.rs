@@ -207,3 +207,69 @@ fn check_counts(machine: &Machine) {
         assert_eq!(state.rq.ttwu_pending.test(cpu), listed > 0);
     }
 }
+
+fn is_policy_idle(s: &Scene, pid: i32) -> bool {
+    let id = s.machine.pids.get(Pid(pid)).expect("was seen");
+    s.machine.state().tasks[id].policy_idle
+}
+
+/// Task 20 runs alone on CPU 1; the kernel moves two others there.
+fn stacked(awake_ns: u64) -> Scene {
+    let mut s = Scene::new(MachineConfig { release: Release::new(5, 10), ..MachineConfig::default() });
+    s.run(1, 20);
+    s.run(3, 12);
+    for (pid, prev) in [(11, 2), (13, 0)] {
+        s.run(prev, pid);
+        s.sleep(prev, pid);
+    }
+    s.later(awake_ns);
+    for (pid, prev) in [(11, 2), (13, 0)] {
+        s.waking(3, 12, task(pid), prev);
+        s.migrate(3, 12, task(pid), prev, 1);
+        s.wakeup(3, 12, task(pid), 1);
+        s.switch(1, task(20), PrevState::Runnable, task(pid));
+        s.later(3_000_000);
+        s.switch(1, task(pid), PrevState::Blocked, task(20));
+        s.later(3_000_000);
+    }
+    s
+}
+
+#[test]
+fn a_task_beside_which_others_are_put_is_taken_for_sched_idle() {
+    let s = stacked(150_000_000);
+    assert!(is_policy_idle(&s, 20));
+    assert!(!is_policy_idle(&s, 12) && !is_policy_idle(&s, 11));
+    assert_eq!(s.machine.state().rq.idle_h_nr_running[1], 1);
+    assert!(!is_policy_idle(&stacked(10_000_000), 20), "it may be about to sleep");
+}
+
+#[test]
+fn one_whose_cpu_is_left_for_an_idle_one_is_not() {
+    let mut s = stacked(150_000_000);
+    // An interrupt on its CPU wakes what slept there, and the kernel looks for another.
+    s.waking(1, 20, task(11), 1);
+    s.migrate(1, 20, task(11), 1, 2);
+    s.wakeup(1, 20, task(11), 2);
+    assert!(!is_policy_idle(&s, 20));
+    assert_eq!(s.machine.state().rq.idle_h_nr_running[1], 0);
+}
+
+#[test]
+fn before_5_19_a_task_that_left_an_idle_cpu_kept_what_it_had_there() {
+    let util = |release| {
+        let mut s = Scene::new(MachineConfig { release, ..MachineConfig::default() });
+        s.run(2, 11);
+        s.later(500_000_000);
+        s.sleep(2, 11);
+        // No CPU is busy: nobody brings the idle one's averages up to date.
+        s.later(100_000_000);
+        s.waking(3, IDLE, task(11), 2);
+        s.migrate(3, IDLE, task(11), 2, 1);
+        s.wakeup(3, IDLE, task(11), 1);
+        let id = s.machine.pids.get(Pid(11)).expect("was seen");
+        s.machine.loads.entities[id.index()].avg.util_avg
+    };
+    assert!(util(Release::new(5, 10)) > 900);
+    assert!(util(Release::new(6, 1)) < 300);
+}

@@ -45,6 +45,7 @@ impl Machine {
         self.stated.inherit(parent, id);
         self.loads.entities[id.index()] = Entity::forked(self.loads.entities[parent.index()].weight);
         self.books[id.index()].fair = self.books[parent.index()].fair;
+        self.books[id.index()].shared = self.books[parent.index()].shared;
         let family = self.books[parent.index()].family;
         if family != u32::MAX {
             self.families.leave(self.books[id.index()].family);
@@ -61,6 +62,8 @@ impl Machine {
         self.state.tasks[id].flags -= TaskFlags::KTHREAD;
         self.families.leave(self.books[id.index()].family);
         self.books[id.index()].family = self.families.found();
+        // It may have been chrt: what spoke against SCHED_IDLE was before.
+        self.books[id.index()].shared = self.books[id.index()].shared.max(0);
         if pid == old_pid {
             return;
         }

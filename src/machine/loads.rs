@@ -200,6 +200,11 @@ impl CfsRq {
         set(&mut self.avg.runnable_avg, &mut self.avg.runnable_sum, runnable_avg);
     }
 
+    /// Takes an h_load that was observed, with the jiffies of its refresh.
+    pub(super) fn observe_h_load(&mut self, h_load: u64, jiffies: u64) {
+        (self.h_load, self.h_load_jiffies) = (h_load, jiffies);
+    }
+
     /// `cpu_util_cfs()`.
     pub(crate) fn util(&self, capacity_orig: u64) -> u64 {
         self.avg.util_avg.max(self.util_est).min(capacity_orig)
@@ -213,11 +218,19 @@ pub(crate) struct Loads {
     pub(crate) entities: Vec<Entity>,
     /// The fair task that runs on each CPU.
     curr: Vec<Option<usize>>,
+    /// A task that leaves an idle CPU is decayed for the time that the CPU's clock stood still (e2f3e35f1f5a, 5.19); before,
+    /// what it had when that CPU last looked went with it.
+    pub(crate) has_lag: bool,
 }
 
 impl Loads {
     pub(crate) fn new(cpus: usize, tasks: usize) -> Self {
-        Self { cfs: vec![CfsRq::default(); cpus], entities: vec![Entity::NEW; tasks], curr: vec![None; cpus] }
+        Self {
+            cfs: vec![CfsRq::default(); cpus],
+            entities: vec![Entity::NEW; tasks],
+            curr: vec![None; cpus],
+            has_lag: true,
+        }
     }
 
     /// **Source**: enqueue_entity(); for a wakeup on another CPU also migrate_task_rq_fair().
@@ -250,7 +263,7 @@ impl Loads {
 
     /// A task that slept on another CPU takes its averages away from there.
     ///
-    /// **Source**: remove_entity_load_avg(); migrate_se_pelt_lag() for an idle CPU, whose clock stands still.
+    /// **Source**: remove_entity_load_avg(); since 5.19 migrate_se_pelt_lag() for an idle CPU, whose clock stands still.
     pub(crate) fn leave(&mut self, task: usize, to: Cpu, now_ns: u64, curr_idle: &Cpumask) {
         let entity = &mut self.entities[task];
         let Some(from) = entity.attached.filter(|&from| from != to) else { return };
@@ -260,7 +273,7 @@ impl Loads {
         cfs.removed_util += entity.avg.util_avg;
         cfs.removed_runnable += entity.avg.runnable_avg;
         entity.attached = None;
-        if curr_idle.test(from) {
+        if self.has_lag && curr_idle.test(from) {
             entity.update(now_ns, false);
         }
     }

@@ -14,6 +14,7 @@ mod names;
 pub mod notice;
 mod pace;
 mod pelt;
+mod policy;
 mod probe;
 mod show;
 pub mod state;

@@ -37,6 +37,8 @@ pub enum Step {
     Domains,
     /// A fact about hidden state was observed in the recorded kernel: it overwrites. Only its own model is told.
     Fact(HiddenFact),
+    /// What the recorded kernel's choice shows of its hidden state: it overwrites, as derived. Only its own model is told.
+    Learned(HiddenFact),
     /// The same fact for every other implementation: taken only while the value is unknown.
     Seed(HiddenFact),
 }
@@ -58,4 +60,8 @@ pub enum HiddenFact {
     AvgScanCost(Cpu, u64),
     /// wake_avg_idle of a CPU, ns.
     WakeAvgIdle(Cpu, u64),
+    /// Tasks whose wakee_flips are not known and were halved last at these jiffies: so many flips more.
+    FlipsOfKin(u64, i64),
+    /// What an idle check costs on the declared clock, ns.
+    ProbeCost(u64),
 }

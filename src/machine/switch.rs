@@ -30,6 +30,9 @@ impl Machine {
         } else {
             let next_id = self.meet(next, cpu);
             self.decide_about(next_id, out);
+            if prev_state == PrevState::Runnable && prev.pid != Pid::SWAPPER {
+                self.gave_way(prev_id, next_id);
+            }
             self.switch_in(event, next_id, out);
         }
     }
@@ -43,6 +46,9 @@ impl Machine {
         };
         let book = &mut self.books[id.index()];
         book.left_ns = Some(event.ts_ns);
+        if state == PrevState::Blocked {
+            book.slept_ns = event.ts_ns;
+        }
         let decided = !book.confirmed && book.place != Place::Off;
         match state {
             PrevState::Runnable if !decided => {

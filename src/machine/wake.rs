@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! From sched_waking to sched_wakeup: which wakings are decisions, and what was chosen.
 
-use crate::cpumask::Cpumask;
 use crate::inputs::{Inputs, Provenance};
 use crate::machine::TaskId;
 use crate::machine::apply::{Machine, Out};
@@ -119,10 +118,16 @@ impl Machine {
         let Some(asked) = self.cpus[cpu.index()].asked.take() else { return };
         self.books[asked.p.index()].asked_on = None;
         let mut samples = std::mem::take(&mut self.cpus[cpu.index()].samples);
+        // Probed stamps are of the run queues' clock, the books' of the trace's.
+        let has_stamps = samples.iter().any(|sample| sample.rq.idle_stamp_ns.is_some());
+        let stamps = has_stamps.then(|| self.state.rq.idle_stamp_ns.clone());
         for sample in &samples {
             self.take_rq_facts(sample);
         }
         self.call(&asked.event, asked.p, asked.prev_cpu, asked.kind, asked.sync, out);
+        if let Some(stamps) = stamps {
+            self.state.rq.idle_stamp_ns = stamps;
+        }
         for sample in &samples {
             self.publish(sample.rq.target);
         }
@@ -199,7 +204,7 @@ impl Machine {
             known,
         };
         self.calls += 1;
-        self.state.jiffies = self.config.jiffies(event.ts_ns);
+        self.state.jiffies = self.config.jiffies(event.ts_ns).wrapping_add(self.jiffies_lead);
         self.show_loads(&wakeup);
         let (wakee, waker) = (&self.state.tasks[p], &self.state.tasks[current]);
         let recorded = RecordedWakeup {
@@ -211,30 +216,26 @@ impl Machine {
             waker_comm: waker.comm,
             wakeup,
         };
-        // Only guesses about affinity want it, and probes make those needless.
-        let idle = if self.config.probed() { Cpumask::EMPTY } else { self.idle_cpus() };
+        let idle = self.idle_cpus();
         out(&self.state, Notice::Wakeup(recorded));
         let number = self.calls;
-        self.books[p.index()].call = Some(Call { number, class_cpu: None, idle: (&idle).into() });
+        self.books[p.index()].call =
+            Some(Call { number, class_cpu: None, kind, this_cpu: event.cpu, prev_cpu, idle: (&idle).into() });
         self.cpus[event.cpu.index()].open = Open::Called { p, kind, prev_cpu, answered: false };
     }
 
-    /// Where a task goes that was decided to run on `cpu`: its run queue, or its wake list.
+    /// Where a task goes that was decided to run on `cpu`: the CPU's wake list, or nowhere before its sched_wakeup, which is
+    /// told as it is put on the run queue.
     ///
-    /// **Source**: kernel/sched/core.c, ttwu_queue_cond().
+    /// **Source**: kernel/sched/core.c, ttwu_queue_cond(), ttwu_queue().
     pub(super) fn placed(&self, id: TaskId, cpu: Cpu, this_cpu: Cpu) -> Place {
         let topology = &self.state.topology;
         if !topology.online().test(cpu) || !self.state.tasks[id].cpus_ptr.test(cpu) {
             return Place::On(cpu);
         }
-        if !topology.cpus_share_cache(this_cpu, cpu) {
-            return Place::Listed(cpu);
-        }
-        let idle = cpu != this_cpu && self.cpus[cpu.index()].now.nr == 0;
-        match self.config.wake_list_rule() {
-            WakeListRule::Idle if idle => Place::Listed(cpu),
-            _ => Place::On(cpu),
-        }
+        let is_idle = cpu != this_cpu && self.cpus[cpu.index()].now.nr == 0;
+        let is_listed = self.config.wake_list_rule() == WakeListRule::Idle && is_idle;
+        if is_listed || !topology.cpus_share_cache(this_cpu, cpu) { Place::Listed(cpu) } else { Place::Off }
     }
 
     pub(super) fn on_migrate(&mut self, event: &Event, task: &Wakee, orig_cpu: Cpu, dest_cpu: Cpu, out: Out<'_>) {
@@ -318,6 +319,7 @@ impl Machine {
     fn choose(&mut self, id: TaskId, final_cpu: Cpu, out: Out<'_>) {
         if let Some(call) = self.books[id.index()].call.take() {
             self.weigh_affinity(id, &call, final_cpu);
+            self.weigh_policy(id, &call, final_cpu);
             let Call { number, class_cpu, .. } = call;
             out(&self.state, Notice::Chosen { number, class_cpu, final_cpu: Some(final_cpu) });
         }
