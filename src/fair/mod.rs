@@ -50,6 +50,15 @@ pub struct Tried {
     pub both: bool,
 }
 
+/// When select_idle_sibling() stores prev_cpu in the wakee's recent_used_cpu.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecentRule {
+    /// Where the recently used CPU is returned (to 5.14).
+    AtHit,
+    /// Before it is looked at, so whenever the search comes past target and prev (89aafd67f28c, 5.15).
+    BeforeTest,
+}
+
 /// The seam: everything the rest of sisdiff knows of an implementation.
 pub trait Implementation: Send {
     /// The name one would write in a mail: `v5.11+recent-used`.
@@ -125,6 +134,11 @@ pub trait Implementation: Send {
 
     /// The same, to be set as a new case begins.
     fn hidden_mut(&mut self) -> Option<&mut Hidden> {
+        None
+    }
+
+    /// When its select_idle_sibling() stores prev_cpu in the wakee's recent_used_cpu; `None`: not told.
+    fn recent_rule(&self) -> Option<RecentRule> {
         None
     }
 

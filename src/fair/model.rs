@@ -7,9 +7,9 @@ use crate::fair::env::Env;
 use crate::fair::hidden::Hidden;
 use crate::fair::remember::Before;
 use crate::fair::walk::{Quiet, Recorder, Walk};
-use crate::fair::{Implementation, Step, Tried, v5_2, v5_10, v5_11, v6_1, v6_12, v7_3};
+use crate::fair::{Implementation, RecentRule, Step, Tried, v5_2, v5_10, v5_11, v6_1, v6_12, v7_3};
 use crate::machine::{Inputs, Provenance, State, TaskId};
-use crate::spec::{ModelSpec, Release, SchedFeat};
+use crate::spec::{ModelSpec, Patch, Release, SchedFeat};
 use crate::topology::Topology;
 use crate::units::Cpu;
 use crate::wakeup::{WakeKind, Wakeup};
@@ -139,6 +139,16 @@ impl Implementation for Model {
 
     fn hidden_mut(&mut self) -> Option<&mut Hidden> {
         Some(&mut self.hidden)
+    }
+
+    fn recent_rule(&self) -> Option<RecentRule> {
+        Some(match self.spec.release() {
+            Release::V5_11 if self.spec.patches().intersects(Patch::RECENT_USED | Patch::RECENT_USED_V1) => {
+                RecentRule::BeforeTest
+            }
+            Release::V5_2 | Release::V5_10 | Release::V5_11 => RecentRule::AtHit,
+            Release::V6_1 | Release::V6_12 | Release::V7_3 => RecentRule::BeforeTest,
+        })
     }
 
     fn step(&mut self, state: &State, step: &Step) {

@@ -39,6 +39,7 @@ impl Hidden {
             Step::Domains => self.domains(state),
             Step::Fact(fact) => self.fact(state, fact, false),
             Step::Seed(fact) => self.fact(state, fact, true),
+            Step::Learned(fact) => self.learn(state, fact),
         }
     }
 
@@ -52,6 +53,19 @@ impl Hidden {
         for cpu in &mut self.cpus {
             cpu.avg_scan_cost_ns = 0;
             cpu.known.set_derived(Inputs::SCAN_COST);
+        }
+    }
+
+    /// A choice is no measurement: what scans cost stays as well known as it was.
+    fn learn(&mut self, state: &State, fact: HiddenFact) {
+        match fact {
+            HiddenFact::RecentUsedCpu(id, cpu) => {
+                let task = self.task_mut(id, state.tasks[id].task_cpu);
+                task.recent_used_cpu = cpu;
+                task.known.set_derived(Inputs::RECENT_USED_CPU);
+            }
+            HiddenFact::AvgScanCost(cpu, ns) => self.cpus[cpu.index()].avg_scan_cost_ns = ns,
+            fact => self.fact(state, fact, false),
         }
     }
 
@@ -108,6 +122,16 @@ impl Hidden {
                     hidden.known.set_traced(Inputs::AVG_IDLE);
                 }
             }
+            HiddenFact::FlipsOfKin(stamp_jiffies, more) => {
+                let is_kin = |task: &&mut TaskHidden| {
+                    task.known.unknown.contains(Inputs::WAKEE_FLIPS) && task.wakee_flip_decay_jiffies == stamp_jiffies
+                };
+                for task in self.tasks.iter_mut().filter(is_kin) {
+                    let flips = i64::from(task.wakee_flips).saturating_add(more);
+                    task.wakee_flips = u32::try_from(flips.max(0)).unwrap_or(u32::MAX);
+                }
+            }
+            HiddenFact::ProbeCost(ns) => self.clock.probe_ns = ns,
         }
     }
 }

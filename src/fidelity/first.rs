@@ -146,7 +146,8 @@ impl First {
 
     fn wakeup(&mut self, state: &State, mut recorded: RecordedWakeup) {
         for step in self.insight.prepare(state, &mut recorded) {
-            self.seats.iter_mut().for_each(|seat| seat.one.implementation.step(state, &step));
+            let hears = |seat: &&mut Seat| seat.one.role == Role::Recorded || !matches!(step, Step::Learned(_));
+            self.seats.iter_mut().filter(hears).for_each(|seat| seat.one.implementation.step(state, &step));
         }
         self.check_nr_idle_scan(state, &recorded);
         if let Some(seat) = self.seats.iter_mut().find(|seat| seat.one.role == Role::Recorded) {

@@ -35,6 +35,15 @@ impl Choice {
         self.class_cpu.or(self.final_cpu)
     }
 
+    /// Whether it is `answer`: what the class returned, and where the task went. Not if nothing is known of it.
+    pub(super) fn is_answer(&self, answer: (Cpu, Cpu)) -> bool {
+        match (self.class_cpu, self.final_cpu) {
+            (Some(cpu), _) => answer.0 == cpu,
+            (None, Some(cpu)) => answer.1 == cpu,
+            (None, None) => false,
+        }
+    }
+
     /// Whether `decision` is this choice; `None` where nothing is known of it.
     pub fn is(&self, decision: &Decision) -> Option<bool> {
         self.class_cpu
@@ -269,7 +278,8 @@ impl<F: FnMut(&Row, &[Contestant])> Driver<F> {
     fn prepare(&mut self, state: &State, recorded: &RecordedWakeup) -> RecordedWakeup {
         let mut recorded = *recorded;
         for step in self.insight.prepare(state, &mut recorded) {
-            self.contestants.iter_mut().for_each(|one| one.implementation.step(state, &step));
+            let hears = |one: &&mut Contestant| one.role == Role::Recorded || !matches!(step, Step::Learned(_));
+            self.contestants.iter_mut().filter(hears).for_each(|one| one.implementation.step(state, &step));
         }
         recorded
     }
@@ -453,16 +463,27 @@ fn decide_and_ask(
 ) -> Decided {
     let implementation = one.implementation.as_mut();
     let open = is_sync_open(recorded);
-    // Only what is to be asked of nr_idle_scan has to be asked before: mostly the decision is all there is to it.
+    let recent = implementation.hidden().and_then(|hidden| hidden.tasks.get(recorded.wakeup.p.index()));
+    let recent = recent.map(|task| task.recent_used_cpu);
+    // Only what is to be asked of some inputs has to be asked before: mostly the decision is all there is to it.
     if walk.is_none()
+        && !has_open_flips(implementation, recorded)
         && let Some((decision, tried)) =
-            implementation.select_and_try_unless(Inputs::NR_IDLE_SCAN, state, &recorded.wakeup, open)
+            implementation.select_and_try_unless(Insight::ASKED, state, &recorded.wakeup, open)
     {
-        insight.tried(state, recorded, &decision, &tried);
+        insight.tried(state, recorded, (&decision, &tried), recent, implementation);
         return decided(recorded, decision, tried);
     }
     insight.ask(state, recorded, implementation);
     decide(implementation, state, recorded, walk)
+}
+
+/// Whether the count of flips of one of the two tasks is not known.
+fn has_open_flips(implementation: &dyn Implementation, recorded: &RecordedWakeup) -> bool {
+    let Some(hidden) = implementation.hidden() else { return false };
+    [recorded.wakeup.p, recorded.wakeup.current]
+        .iter()
+        .any(|id| hidden.tasks.get(id.index()).is_none_or(|task| task.known.unknown.contains(Inputs::WAKEE_FLIPS)))
 }
 
 fn decided(recorded: &RecordedWakeup, mut decision: Decision, tried: Tried) -> Decided {

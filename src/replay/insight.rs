@@ -13,12 +13,18 @@ use crate::fair::{Decision, Implementation, Tried};
 use crate::inputs::Inputs;
 use crate::machine::{HiddenFact, RecordedWakeup, State, Step};
 use crate::replay::driver::Choice;
+use crate::replay::flips::Flips;
+use crate::replay::hindsight::Hindsight;
 use crate::topology::SharedId;
 use crate::units::{Comm, Cpu};
 use crate::wakeup::{WakeKind, Wakeup};
 
 /// How long a choice bounds nr_idle_scan, ms: about as long as periodic balancing lets it stand.
 const BOUND_MS: u64 = 16;
+/// As far as that a derived nr_idle_scan may be wrong, whatever one choice seems to say; two are believed.
+const NEAR: u32 = 2;
+/// Choices this close together speak of the same value, jiffies.
+const SOON: u64 = 4;
 /// Wakeups that may wait for their choice.
 const HELD_MAX: usize = 4096;
 /// Kinds of wakeups whose sync flag is learned; later ones use what their waker's or all wakeups tell.
@@ -31,14 +37,24 @@ const OBSERVED: i32 = 1024;
 struct Scan {
     /// From the machine's balancing.
     derived: Option<u32>,
-    /// At least this, since when (jiffies).
-    least: Option<(u32, u64)>,
-    /// At most this, since when.
-    most: Option<(u32, u64)>,
+    /// At least this.
+    least: Option<Bound>,
+    /// At most this.
+    most: Option<Bound>,
     /// What the implementations were told last.
     told: Option<u32>,
     /// The trace tells it.
     traced: bool,
+}
+
+/// What choices tell of an nr_idle_scan.
+#[derive(Debug, Clone, Copy)]
+struct Bound {
+    value: u32,
+    /// When the last choice told it, jiffies.
+    since: u64,
+    /// Choices that told something like it, one soon after the other.
+    times: u32,
 }
 
 /// A wakeup whose choice will tell something.
@@ -82,17 +98,14 @@ pub struct Insight {
     asked: VecDeque<Asked>,
     /// Positive: synchronous.
     sync: BTreeMap<Kind, i32>,
-}
-
-fn is(answer: (Cpu, Cpu), choice: Choice) -> bool {
-    match (choice.class_cpu, choice.final_cpu) {
-        (Some(cpu), _) => answer.0 == cpu,
-        (None, Some(cpu)) => answer.1 == cpu,
-        (None, None) => false,
-    }
+    hindsight: Hindsight,
+    flips: Flips,
 }
 
 impl Insight {
+    /// Inputs whose other values have to be tried before the decision.
+    pub const ASKED: Inputs = Inputs::NR_IDLE_SCAN.union(Inputs::SCAN_COST);
+
     /// Takes note of what the machine tells; whether the implementations shall hear it now. A derived nr_idle_scan is held
     /// back until [`Self::prepare`], unless the trace tells the true one.
     pub fn step(&mut self, step: &Step) -> bool {
@@ -125,7 +138,8 @@ impl Insight {
             recorded.wakeup.sync = self.guess(&kind_of(recorded)).unwrap_or(false);
         }
         let lasts = BOUND_MS * u64::from(state.hz) / 1000;
-        let mut steps = Vec::new();
+        let mut steps: Vec<Step> = self.hindsight.take().collect();
+        steps.extend(self.flips.take().into_iter().map(Step::Learned));
         for (shared, scan) in self.scans.iter_mut().enumerate() {
             if let Some(nr_idle_scan) = scan.estimate(state.jiffies, lasts) {
                 scan.told = Some(nr_idle_scan);
@@ -142,6 +156,8 @@ impl Insight {
             return;
         }
         let decision = model.peek(state, wakeup, None);
+        self.hindsight.ask(state, recorded, &decision, model);
+        self.flips.ask(state, recorded, model);
         let scan = self.ask_scan(state, wakeup, &decision, model);
         let sync = wakeup.known.assumed.contains(Inputs::SYNC).then(|| {
             let flipped = Wakeup { sync: !wakeup.sync, ..*wakeup };
@@ -152,8 +168,17 @@ impl Insight {
         self.hold(state, recorded, scan, sync.flatten());
     }
 
-    /// [`Self::ask`] of a decision that did not read nr_idle_scan: what was tried of it has all the answers.
-    pub fn tried(&mut self, state: &State, recorded: &RecordedWakeup, decision: &Decision, tried: &Tried) {
+    /// [`Self::ask`] of a decision that read none of [`Self::ASKED`]: what was tried of it has all the answers. `recent` is
+    /// the wakee's recent_used_cpu before it.
+    pub fn tried(
+        &mut self,
+        state: &State,
+        recorded: &RecordedWakeup,
+        (decision, tried): (&Decision, &Tried),
+        recent: Option<Cpu>,
+        model: &dyn Implementation,
+    ) {
+        self.hindsight.decided(recorded, decision, recent, model);
         let wakeup = &recorded.wakeup;
         if wakeup.kind != WakeKind::Ttwu || !wakeup.known.assumed.contains(Inputs::SYNC) || !asks_sync(decision) {
             return;
@@ -221,20 +246,22 @@ impl Insight {
 
     /// What the kernel chose.
     pub fn chosen(&mut self, number: u64, choice: Choice) {
+        self.hindsight.chosen(number, choice);
+        self.flips.chosen(number, choice);
         let Ok(at) = self.asked.binary_search_by_key(&number, |asked| asked.number) else { return };
         let Some(asked) = self.asked.remove(at) else { return };
         if let Some(question) = asked.scan {
             let scan = self.scan(question.shared);
-            if is(question.hit, choice) {
-                scan.least = Some((question.needs, asked.jiffies));
-                scan.most = scan.most.filter(|&(most, _)| most >= question.needs);
-            } else if is(question.miss, choice) {
-                scan.most = Some((question.needs - 1, asked.jiffies));
-                scan.least = scan.least.filter(|&(least, _)| least < question.needs);
+            if choice.is_answer(question.hit) {
+                scan.least = Some(Bound::told(scan.least, question.needs, asked.jiffies));
+                scan.most = scan.most.filter(|most| most.value >= question.needs);
+            } else if choice.is_answer(question.miss) {
+                scan.most = Some(Bound::told(scan.most, question.needs - 1, asked.jiffies));
+                scan.least = scan.least.filter(|least| least.value < question.needs);
             }
         }
         if let Some(question) = asked.sync {
-            let (with, without) = (is(question.with, choice), is(question.without, choice));
+            let (with, without) = (choice.is_answer(question.with), choice.is_answer(question.without));
             if with != without {
                 self.learn(question.kind, if with { OBSERVED } else { -OBSERVED });
             }
@@ -289,19 +316,29 @@ fn kind_of(recorded: &RecordedWakeup) -> Kind {
     Kind { in_task, waker: in_task.then_some(recorded.waker_comm), wakee: Some(recorded.comm) }
 }
 
+impl Bound {
+    fn told(before: Option<Self>, value: u32, since: u64) -> Self {
+        let times = before.filter(|before| since.saturating_sub(before.since) <= SOON).map_or(0, |before| before.times);
+        Self { value, since, times: times.saturating_add(1) }
+    }
+}
+
 impl Scan {
     /// The derived value, within what choices tell, if it is another than was told.
     fn estimate(&self, jiffies: u64, lasts: u64) -> Option<u32> {
         if self.traced {
             return None;
         }
-        let fresh = |bound: Option<(u32, u64)>| bound.filter(|&(_, since)| jiffies.saturating_sub(since) <= lasts);
+        let counts = |bound: &Bound| {
+            let is_near = self.derived.is_none_or(|derived| derived.abs_diff(bound.value) <= NEAR);
+            jiffies.saturating_sub(bound.since) <= lasts && (is_near || bound.times > 1)
+        };
         let mut value = self.derived.or(self.told)?;
-        if let Some((least, _)) = fresh(self.least) {
-            value = value.max(least);
+        if let Some(least) = self.least.filter(counts) {
+            value = value.max(least.value);
         }
-        if let Some((most, _)) = fresh(self.most) {
-            value = value.min(most);
+        if let Some(most) = self.most.filter(counts) {
+            value = value.min(most.value);
         }
         (self.told != Some(value)).then_some(value)
     }

@@ -146,7 +146,8 @@ fn a_scan_that_missed_shows_it_too() {
     let mut bench = Bench::new();
     bench.machine_tells(Step::Balance { shared: 0, nr_idle_scan: 8 });
     assert_eq!(bench.wake(false, 0), 3);
-    assert_eq!(bench.wake(false, 0), 0);
+    assert_eq!(bench.wake(false, 0), 3, "one that is so far from what is derived may have another cause");
+    assert_eq!(bench.wake(false, 0), 0, "two are believed");
     assert_eq!(bench.wake(false, 3), 0);
     assert_eq!(bench.wake(false, 3), 3, "the newer of two that contradict each other");
 }

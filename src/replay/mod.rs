@@ -9,6 +9,8 @@ pub mod driver;
 pub mod entrant;
 pub mod error;
 pub mod filter;
+mod flips;
+mod hindsight;
 pub mod insight;
 pub mod outcome;
 pub mod recording;
