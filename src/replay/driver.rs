@@ -467,7 +467,7 @@ fn decide_and_ask(
     let recent = recent.map(|task| task.recent_used_cpu);
     // Only what is to be asked of some inputs has to be asked before: mostly the decision is all there is to it.
     if walk.is_none()
-        && !has_open_flips(implementation, recorded)
+        && !Insight::asks_flips(state, recorded, implementation)
         && let Some((decision, tried)) =
             implementation.select_and_try_unless(Insight::ASKED, state, &recorded.wakeup, open)
     {
@@ -476,14 +476,6 @@ fn decide_and_ask(
     }
     insight.ask(state, recorded, implementation);
     decide(implementation, state, recorded, walk)
-}
-
-/// Whether the count of flips of one of the two tasks is not known.
-fn has_open_flips(implementation: &dyn Implementation, recorded: &RecordedWakeup) -> bool {
-    let Some(hidden) = implementation.hidden() else { return false };
-    [recorded.wakeup.p, recorded.wakeup.current]
-        .iter()
-        .any(|id| hidden.tasks.get(id.index()).is_none_or(|task| task.known.unknown.contains(Inputs::WAKEE_FLIPS)))
 }
 
 fn decided(recorded: &RecordedWakeup, mut decision: Decision, tried: Tried) -> Decided {

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::fair::{Hidden, Implementation};
+use crate::fair::Implementation;
 use crate::inputs::Inputs;
 use crate::machine::{HiddenFact, RecordedWakeup, State, TaskId};
 use crate::replay::driver::Choice;
@@ -51,24 +51,18 @@ pub(super) struct Flips {
 }
 
 impl Flips {
-    /// Before the model decides.
+    /// Before the model decides, where [`lacks`] says something.
     pub(super) fn ask(&mut self, state: &State, recorded: &RecordedWakeup, model: &mut dyn Implementation) {
-        let wakeup = &recorded.wakeup;
-        if wakeup.kind != WakeKind::Ttwu {
-            return;
-        }
-        let Some([narrow, wide]) = model.peek_wide(state, wakeup) else { return };
+        let Some((stamp_jiffies, lacks)) = lacks(state, &recorded.wakeup, model) else { return };
+        let Some([narrow, wide]) = model.peek_wide(state, &recorded.wakeup) else { return };
         if narrow.is_same_choice(&wide) {
             return;
         }
-        let factor = state.topology.sd_llc_size(wakeup.this_cpu);
-        if let Some((stamp_jiffies, lacks)) = model.hidden().and_then(|hidden| lacks(hidden, wakeup, factor)) {
-            if self.held.len() >= HELD_MAX {
-                self.held.pop_front();
-            }
-            let (narrow, wide) = (narrow.answer(), wide.answer());
-            self.held.push_back(Question { number: recorded.number, stamp_jiffies, lacks, narrow, wide });
+        if self.held.len() >= HELD_MAX {
+            self.held.pop_front();
         }
+        let (narrow, wide) = (narrow.answer(), wide.answer());
+        self.held.push_back(Question { number: recorded.number, stamp_jiffies, lacks, narrow, wide });
     }
 
     /// What the kernel chose.
@@ -100,7 +94,9 @@ impl Flips {
 }
 
 /// The stamp of the one with fewer flips, if they are not known, and how many it takes for wake_wide() to say yes.
-fn lacks(hidden: &Hidden, wakeup: &Wakeup, factor: u32) -> Option<(u64, u32)> {
+pub(super) fn lacks(state: &State, wakeup: &Wakeup, model: &dyn Implementation) -> Option<(u64, u32)> {
+    let hidden = model.hidden().filter(|_| wakeup.kind == WakeKind::Ttwu)?;
+    let factor = state.topology.sd_llc_size(wakeup.this_cpu);
     let task = |id: TaskId| hidden.tasks.get(id.index());
     let (mut slave, mut master) = (task(wakeup.p)?, task(wakeup.current)?);
     if slave.wakee_flips > master.wakee_flips {

@@ -13,7 +13,7 @@ use crate::fair::{Decision, Implementation, Tried};
 use crate::inputs::Inputs;
 use crate::machine::{HiddenFact, RecordedWakeup, State, Step};
 use crate::replay::driver::Choice;
-use crate::replay::flips::Flips;
+use crate::replay::flips::{self, Flips};
 use crate::replay::hindsight::Hindsight;
 use crate::topology::SharedId;
 use crate::units::{Comm, Cpu};
@@ -166,6 +166,11 @@ impl Insight {
             SyncQuestion::new(recorded, ours, other)
         });
         self.hold(state, recorded, scan, sync.flatten());
+    }
+
+    /// Whether the choice will tell something of wakee flips, for which both answers of wake_wide() have to be tried.
+    pub fn asks_flips(state: &State, recorded: &RecordedWakeup, model: &dyn Implementation) -> bool {
+        flips::lacks(state, &recorded.wakeup, model).is_some()
     }
 
     /// [`Self::ask`] of a decision that read none of [`Self::ASKED`]: what was tried of it has all the answers. `recent` is
